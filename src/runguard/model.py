@@ -1,0 +1,86 @@
+"""The words of the product as records: frozen, and without behaviour beyond themselves.
+
+Instants are UTC microseconds (`_us`), spans seconds (`_s`). A fixed set of words is a plain string here (an enum
+would cost its import before the command is spawned); the sets stand beside the records.
+"""
+
+from __future__ import annotations
+
+from runguard.record import NamedTuple
+
+# How a run ended. `running` stands for a start without a finish.
+OUTCOMES = (
+    "running",
+    "succeeded",
+    "failed",
+    "timed_out",
+    "killed",
+    "cancelled",
+    "lost",
+    "superseded",
+    "refused",
+)
+TRIGGERS = ("schedule", "catch-up", "rerun", "manual")
+# Why a start was refused.
+REFUSALS = ("overlap", "duplicate", "off-schedule", "held", "claimed")
+
+
+class Schedule(NamedTuple):
+    """What a job is expected to answer, as it was given. Two equal schedules expect the same windows."""
+
+    expression: str
+    zone: str  # IANA name, or "localtime" where the host's zone has no name
+    policy: str = "vixie"  # a preset of schedule/policy.py
+    gap: str | None = None  # after | shift | skip; None: as the policy says
+    fold: str | None = None  # first | second | both; None: as the policy says
+
+
+class Window(NamedTuple):
+    """One expected run: everything in `[start_us, due_us)` is its subject."""
+
+    key: str  # stable across tzdata updates: "L2024-03-10T02:30", "L…~2" or "U2024-03-10T07:00Z"
+    start_us: int
+    due_us: int
+    label: str  # local time of due with its offset: "2024-03-10T03:00-04:00"
+    nominal: str  # the local minute that the schedule names: "2024-03-10T02:30"
+    how: str  # real | gap | shift
+    fold: int  # 1 for the second occurrence of a repeated minute
+    collapsed: tuple[str, ...] = ()  # other nominal minutes that landed on the same instant
+
+
+class Revision(NamedTuple):
+    """One period of a job's schedule: it expects the dues later than `after_us`, up to its successor's `after_us`."""
+
+    number: int
+    schedule: Schedule
+    after_us: int
+
+
+class Resolution(NamedTuple):
+    """Which window a start at some instant answers."""
+
+    window: Window
+    late_s: float  # negative: early
+    next_due_us: int
+    off_schedule: bool  # so late that the daemon and the schedule disagree about the zone
+
+
+class Holder(NamedTuple):
+    """Who holds a job's lock. For display only: nothing is ever decided by it."""
+
+    run_id: str
+    number: int | None
+    guard_pid: int
+    command_pid: int | None
+    command: str
+    started_us: int
+
+
+class Earlier(NamedTuple):
+    """What is on record for a window before this start: its latest start or waiver."""
+
+    run_id: str
+    number: int | None
+    outcome: str  # of OUTCOMES, or "waived"
+    attempt: int  # attempts so far
+    host: str
