@@ -1,0 +1,1 @@
+"""Heartbeats: what a monitor is told about a run, and how it gets there without touching the run."""
