@@ -1,0 +1,102 @@
+"""Where runguard keeps its state, and whether that place can be trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from runguard.errors import UnsafeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT_STATE = "/var/lib/runguard"
+
+
+def state_directory(environ: Mapping[str, str]) -> str:
+    """Return the absolute path of the state directory; it need not exist.
+
+    `RUNGUARD_STATE_DIR`, else `/var/lib/runguard` for root, else `$XDG_STATE_HOME/runguard`, else
+    `~/.local/state/runguard`. Raises UnsafeError where the path would depend on the working directory: two starts of
+    one job must never find two different locks.
+    """
+    given = environ.get("RUNGUARD_STATE_DIR")
+    if given is not None:
+        return _absolute(given, "RUNGUARD_STATE_DIR")
+    if os.geteuid() == 0:
+        return ROOT_STATE
+    xdg = environ.get("XDG_STATE_HOME")
+    if xdg:
+        return os.path.join(_absolute(xdg, "XDG_STATE_HOME"), "runguard")
+    return os.path.join(home(environ), ".local/state/runguard")
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """Return the home directory: `$HOME`, else the account's. Raises UnsafeError where there is none."""
+    given = environ.get("HOME")
+    if given:
+        return _absolute(given, "HOME")
+    import pwd  # only where cron or systemd gave no HOME
+
+    try:
+        return _absolute(pwd.getpwuid(os.geteuid()).pw_dir, "the account's home directory")
+    except KeyError:
+        message = f"uid {os.geteuid()} has no home directory: set RUNGUARD_STATE_DIR to an absolute path"
+        raise UnsafeError(message) from None
+
+
+def prepare(directory: str) -> str:
+    """Create the state directory with mode 0700 where it is missing, whatever the umask, and return it.
+
+    Raises UnsafeError, with path, uid and reason, where it is a symbolic link, belongs to another account, or others
+    may write in it: they could plant locks and records.
+    """
+    try:
+        found = os.lstat(directory)
+    except FileNotFoundError:
+        _create(directory)
+        found = os.lstat(directory)
+    except OSError as error:
+        raise _unsafe(directory, error.strerror or str(error)) from error
+    if stat.S_ISLNK(found.st_mode):
+        raise _unsafe(directory, "it is a symbolic link")
+    if not stat.S_ISDIR(found.st_mode):
+        raise _unsafe(directory, "it is not a directory")
+    if found.st_uid != os.geteuid():
+        raise _unsafe(directory, f"it belongs to uid {found.st_uid}")
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise _unsafe(directory, f"others may write in it (mode {mode:04o}); chmod 700 it")
+    return directory
+
+
+def default_store(state: str) -> str:
+    """Return the path of the SQLite file that is used where none is named."""
+    return os.path.join(state, "db", "runguard.sqlite")
+
+
+def _absolute(path: str, name: str) -> str:
+    if not path:
+        raise UnsafeError(f"{name} is empty: it must be an absolute path (uid {os.geteuid()})")
+    if not path.startswith("/"):
+        raise UnsafeError(f"{name} is {path!r}: it must be an absolute path (uid {os.geteuid()})")
+    return os.path.normpath(path)
+
+
+def _create(directory: str) -> None:
+    """Create the directory and its missing parents, each 0700, also beside another start that does the same."""
+    parent = os.path.dirname(directory)
+    if not os.path.isdir(parent) and parent != directory:
+        _create(parent)
+    try:
+        os.mkdir(directory, 0o700)
+        os.chmod(directory, 0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise _unsafe(directory, error.strerror or str(error)) from error
+
+
+def _unsafe(directory: str, why: str) -> UnsafeError:
+    return UnsafeError(f"state directory {directory}: {why} (uid {os.geteuid()}); nothing was started")

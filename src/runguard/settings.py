@@ -1,0 +1,268 @@
+"""The one table of settings: what `run` takes on its command line and what a configuration file may say.
+
+`cli/fast.py` reads argv from it with the standard library, `cli/options.py` builds the click command from it, and
+`config.py` judges the keys of files with it. A key is the long option with `_`. The table is the only truth.
+"""
+
+from __future__ import annotations
+
+from runguard import values
+from runguard.errors import UsageError
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+POLICIES = ("vixie", "walk", "systemd", "quartz", "shift")
+GAPS = ("after", "shift", "skip")
+FOLDS = ("first", "second", "both")
+OUTPUTS = ("always", "on-failure", "never")
+PING_STYLES = ("healthchecks", "plain")
+
+# Where a setting may stand.
+OPTION, KEY, BOTH, TOP = "option", "key", "both", "top"
+
+
+class Setting(NamedTuple):
+    """One setting. `name` is its key; the long option is `--name` with `-` for `_`."""
+
+    name: str
+    kind: str  # text path url choice duration size integer flag job moment patterns
+    help: str
+    default: object = None
+    place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file
+    field: str = ""  # of Settings, where the unit is part of its name
+    short: str = ""  # "j" for -j
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
+    # What breaks with a bad value. "": usage error as an option, loud and passed over as a key. "window", "ping":
+    # loud, and the job runs without it. "store": starting would be unsafe.
+    breaks: str = ""
+
+    @property
+    def option(self) -> str:
+        """The long option."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def into(self) -> str:
+        """The field of Settings."""
+        return self.field or self.name
+
+    @property
+    def is_option(self) -> bool:
+        """Whether `run` takes it on its command line."""
+        return self.place != KEY
+
+    def is_key(self, *, top: bool) -> bool:
+        """Whether a file may say it, at its top level or in the table of a job."""
+        return self.place in (KEY, BOTH) or (top and self.place == TOP)
+
+
+class Settings(NamedTuple):
+    """Every setting of one start, typed. Spans in seconds, sizes in bytes."""
+
+    job: str
+    schedule: str | None
+    timezone: str | None
+    policy: str
+    gap: str | None
+    fold: str | None
+    shell: bool
+    timeout_s: float | None
+    kill_after_s: float
+    output: str
+    ping: str | None
+    ping_style: str | None
+    scheduled_at_us: int | None
+    reason: str | None
+    conflict_exit: int
+    dry_run: bool
+    store: str | None
+    on_lost: str
+    on_store_failure: str
+    early_s: float
+    ping_start: bool
+    ping_output: str
+    ping_body_limit: int
+    mask: tuple[str, ...]
+    output_head_bytes: int
+    output_tail_bytes: int
+
+
+TABLE = (
+    Setting("job", "job", "Name of the job (default: the command's file name).", place=OPTION, short="j",
+            metavar="NAME"),
+    Setting("schedule", "text", "Cron expression that the job answers: five fields, or @daily and its like.",
+            short="s", metavar="TEXT", breaks="window"),
+    Setting("timezone", "text", "Time zone of the schedule (default: the host's).", short="z", metavar="ZONE",
+            breaks="window"),
+    Setting("policy", "choice", "What daylight saving does to windows.", "vixie", choices=POLICIES, breaks="window"),
+    Setting("gap", "choice", "A due time that the clock skips: first instant after the gap, moved by its length, or no"
+            " window (default: by the policy).", choices=GAPS, breaks="window"),
+    Setting("fold", "choice", "A due time that the clock repeats: which occurrence counts (default: by the policy).",
+            choices=FOLDS, breaks="window"),
+    Setting("shell", "flag", "COMMAND is one string for /bin/sh -c, as cron itself would run it.", False,
+            place=OPTION, short="c"),
+    Setting("timeout", "duration", "Stop the command after D: TERM to its process group (default, and 0: never).",
+            field="timeout_s", short="t", metavar="D"),
+    Setting("kill_after", "duration", "KILL what is left D after the TERM.", 10.0, field="kill_after_s", metavar="D"),
+    Setting("output", "choice", "What of the command's output reaches our own stdout and stderr.", "always",
+            choices=OUTPUTS),
+    Setting("ping", "url", "Heartbeat address; file:/PATH reads it from a file.", metavar="URL", breaks="ping"),
+    Setting("ping_style", "choice", "How the monitor wants its pings (default: recognised by host and path).",
+            choices=PING_STYLES, breaks="ping"),
+    Setting("scheduled_at", "moment", "The intended instant, known from elsewhere.", place=OPTION,
+            field="scheduled_at_us", metavar="INSTANT"),
+    Setting("reason", "text", "A person runs this by hand, and why; runs even if the window is done.", place=OPTION,
+            metavar="TEXT"),
+    Setting("conflict_exit", "integer", "Exit status when refused because an earlier run lives.", 75, metavar="N",
+            low=0, high=255),
+    Setting("dry_run", "flag", "Say which window this would answer, what would happen and why; do nothing.", False,
+            place=OPTION),
+    Setting("store", "path", "SQLite file of the records (default: db/runguard.sqlite in the state directory).",
+            place=TOP, metavar="URL", breaks="store"),
+    Setting("on_lost", "choice", "A window whose run was lost is held for a person, or run again.", "hold", place=KEY,
+            choices=("hold", "rerun")),
+    Setting("on_store_failure", "choice", "Run with the journal when the store fails, or refuse (74).", "run",
+            place=KEY, choices=("run", "refuse")),
+    Setting("early", "duration", "A start this much before a due time already answers it.", 5.0, place=KEY,
+            field="early_s", metavar="D"),
+    Setting("ping_start", "flag", "Whether the start of a run is reported too.", True, place=KEY),
+    Setting("ping_output", "choice", "When the output's tail goes into a ping's body.", "on-failure", place=KEY,
+            choices=OUTPUTS),
+    Setting("ping_body_limit", "size", "Longest body of a ping.", 10_000, place=KEY, metavar="SIZE"),
+    Setting("mask", "patterns", "Regular expressions of secrets to mask in records and pings.", (), place=KEY),
+    Setting("output_head", "size", "How much of the output's beginning is kept.", 64 << 10, place=KEY,
+            field="output_head_bytes", metavar="SIZE"),
+    Setting("output_tail", "size", "How much of the output's end is kept.", 1 << 20, place=KEY,
+            field="output_tail_bytes", metavar="SIZE"),
+)  # fmt: skip
+
+BY_NAME = {setting.name: setting for setting in TABLE}
+QUIET = ("output", "on-failure")  # what -q and --quiet stand for
+
+
+class Request(NamedTuple):
+    """A command line of `run`, read. What decides windows and pings is raw text, judged later: it never stops a job."""
+
+    values: dict[str, object]  # setting name → value, only what was given
+    command: tuple[str, ...]
+    job: str  # given, or from the command's file name
+
+
+class Problem(NamedTuple):
+    """A fault in settings: one line with its place, and what it costs."""
+
+    text: str
+    severity: str = "remark"  # or "unsafe": nothing may start
+    breaks: str = ""  # "window", "ping", "store": what this start does without
+
+
+def option_value(setting: Setting, text: str) -> object:
+    """Return what an option's text means. Raise ValueError where that would be a usage error."""
+    return text if setting.breaks in ("window", "ping") else parse(setting, text)
+
+
+def request(given: Mapping[str, object], command: Sequence[str]) -> Request:
+    """Return a checked request. Raise UsageError where the command or its name is missing."""
+    shell = bool(given.get("shell"))
+    if not command:
+        raise UsageError("run: no COMMAND is given (runguard run [OPTIONS] [--] COMMAND [ARGUMENT]...)")
+    if shell and len(command) > 1:
+        raise UsageError(f"run: --shell takes one string, and {len(command)} arguments are given: quote the command")
+    job = given.get("job")
+    if job is None:
+        try:
+            job = values.job_name_of(command, shell=shell)
+        except ValueError as error:
+            raise UsageError(f"run: --job NAME is needed: {error}") from None
+    return Request(dict(given), tuple(command), str(job))
+
+
+def parse(setting: Setting, text: str) -> object:
+    """Return the value that `text` spells. Raise ValueError with the reason; a secret is never quoted in it."""
+    match setting.kind:
+        case "choice":
+            return values.one_of(text, setting.choices)
+        case "duration":
+            return values.duration(text)
+        case "size":
+            return values.size(text)
+        case "integer":
+            return values.integer(text, setting.low, setting.high)
+        case "job":
+            return values.job_name(text)
+        case "moment":
+            return values.moment(text)
+        case "url":
+            return _url(text)
+        case "path":
+            return _path(text)
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def parse_key(setting: Setting, value: object) -> object:
+    """Return what a file's value means. Raise ValueError with the reason."""
+    match setting.kind, value:
+        case "flag", bool():
+            return value
+        case "patterns", [*patterns] if all(isinstance(each, str) for each in patterns):
+            return _patterns([str(each) for each in patterns])
+        case "duration", int() | float() if not isinstance(value, bool):
+            return values.at_most(float(value), value)
+        case "size", int() if not isinstance(value, bool):
+            return values.whole(value, 0, 1 << 30)
+        case "integer", int() if not isinstance(value, bool):
+            return values.whole(value, setting.low, setting.high)
+        case (("flag" | "patterns" | "integer"), _):
+            raise ValueError(f"{_WANTED[setting.kind]} is wanted")
+        case _, str():
+            return parse(setting, value)
+    raise ValueError(f"{_WANTED.get(setting.kind, 'a text in quotes')} is wanted")
+
+
+_WANTED = {
+    "flag": "true or false",
+    "patterns": "a list of regular expressions",
+    "integer": "a number",
+    "duration": 'a duration ("90s", "15m", 90)',
+    "size": 'a size ("64k", 65536)',
+}
+
+
+def _url(text: str) -> str:
+    scheme, found, rest = text.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    if not found or scheme.lower() not in ("http", "https") or not host.strip(":"):
+        raise ValueError("is no address (https://…)" if text.strip() else "is empty")
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("holds characters that no address has")
+    return text
+
+
+def _path(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        raise ValueError(f"records are kept in an SQLite file; {values.short(scheme + '://')} is not known")
+    if "\0" in text or text.endswith("/"):
+        raise ValueError(f"{values.short(text)} is not the path of a file")
+    return text
+
+
+def _patterns(patterns: list[str]) -> tuple[str, ...]:
+    import re  # paid only by those who configured patterns
+
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{values.short(pattern)} is no regular expression: {error}") from None
+    return tuple(patterns)
