@@ -1,0 +1,1 @@
+"""One guarded run: lock, decision, the command and its output, and the order of steps."""

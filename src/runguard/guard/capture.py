@@ -1,0 +1,160 @@
+"""What is kept of the output: head, tail, and size and SHA-256 of each whole stream, in constant memory."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from runguard.guard.frames import Frame, encode, last
+from runguard.guard.provenance import small_sha256
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+HEAD_BYTES = 64 << 10
+TAIL_BYTES = 1 << 20
+COALESCE_MS = 100  # what one stream writes within this span is one frame
+_COALESCE_BYTES = 64 << 10  # a frame that has grown to this is not copied into again
+# A job that dribbles bytes alternately to both streams must not make us keep a frame for each.
+HEAD_FRAMES = 4096
+TAIL_FRAMES = 16_384
+_SMALL_BYTES = 64 << 10  # up to here the stream is hashed without OpenSSL, which takes 2 ms to load
+
+
+class Total(NamedTuple):
+    """One whole stream."""
+
+    bytes: int
+    sha256: str
+
+
+class Kept(NamedTuple):
+    """What is kept of the interleaved output, as frames (see frames.py)."""
+
+    head: bytes
+    tail: bytes
+    kept_bytes: int  # of data, without the frames' headers
+    omitted_bytes: int  # between head and tail
+
+
+class Fresh(NamedTuple):
+    """The output since some offset, as far as it is still held."""
+
+    head: list[Frame]
+    tail: list[Frame]
+    gap: bool  # bytes between `head` and `tail`, or before `tail`, are no longer held
+
+
+class Capture:
+    """Counts, hashes and keeps the ends of what `feed` gives it."""
+
+    __slots__ = ("_closed", "_head", "_head_bytes", "_head_limit", "_streams", "_tail", "_tail_bytes", "_tail_limit")
+
+    def __init__(self, head_limit: int = HEAD_BYTES, tail_limit: int = TAIL_BYTES) -> None:
+        self._head_limit = head_limit
+        self._tail_limit = tail_limit
+        self._head: deque[Frame] = deque()
+        self._tail: deque[Frame] = deque()
+        self._head_bytes = 0
+        self._tail_bytes = 0  # held: at least the limit where there were as many, at most one read more
+        self._closed = head_limit == 0
+        self._streams = (_Stream(), _Stream())
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The bytes that head and tail may have."""
+        return self._head_limit, self._tail_limit
+
+    @property
+    def total(self) -> int:
+        """The bytes of both streams so far."""
+        return self._streams[0].bytes + self._streams[1].bytes
+
+    def count(self, stream: int) -> int:
+        """Return the bytes of the stream so far."""
+        return self._streams[stream - 1].bytes
+
+    def stream(self, stream: int) -> Total:
+        """Return size and SHA-256 of everything that stream 1 (stdout) or 2 (stderr) wrote so far."""
+        return self._streams[stream - 1].total()
+
+    def feed(self, stream: int, at_ms: int, data: bytes) -> None:
+        """Take what `stream` wrote `at_ms` after the start."""
+        self._streams[stream - 1].feed(data)
+        if not self._closed:
+            room = self._head_limit - self._head_bytes
+            first, data = (data, b"") if len(data) <= room else (data[:room], data[room:])
+            self._head_bytes += len(first)
+            _append(self._head, stream, at_ms, first)
+            self._closed = self._head_bytes >= self._head_limit or len(self._head) >= HEAD_FRAMES
+        if data:
+            self._tail_bytes += len(data)
+            _append(self._tail, stream, at_ms, data)
+            while self._tail and (
+                self._tail_bytes - len(self._tail[0].data) >= self._tail_limit or len(self._tail) > TAIL_FRAMES
+            ):
+                self._tail_bytes -= len(self._tail.popleft().data)
+
+    def kept(self) -> Kept:
+        """Return what is kept so far."""
+        kept = self._head_bytes + min(self._tail_bytes, self._tail_limit)
+        tail = last(self._tail, self._tail_limit)
+        return Kept(encode(self._head), encode(tail), kept, self.total - kept)
+
+    def since(self, offset: int) -> Fresh:
+        """Return what came after the first `offset` bytes of the interleaved output."""
+        total = self.total
+        head = last(self._head, self._head_bytes - offset) if offset < self._head_bytes else []
+        missing = total - max(offset, self._head_bytes)
+        held = min(self._tail_bytes, self._tail_limit)
+        return Fresh(head, last(self._tail, min(missing, held)), missing > held)
+
+
+class _Stream:
+    """Size and SHA-256 of one stream."""
+
+    __slots__ = ("_first", "_hash", "bytes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._first: list[bytes] = []
+        self._hash: _Hash | None = None
+
+    def feed(self, data: bytes) -> None:
+        self.bytes += len(data)
+        if self._hash is not None:
+            self._hash.update(data)
+            return
+        self._first.append(data)
+        if self.bytes > _SMALL_BYTES:
+            from hashlib import sha256  # OpenSSL: four times as fast, worth its 2 ms from here on
+
+            self._hash = sha256(b"".join(self._first))
+            self._first = []
+        elif len(self._first) > 1024:
+            self._first = [b"".join(self._first)]
+
+    def total(self) -> Total:
+        if self._hash is not None:
+            return Total(self.bytes, self._hash.hexdigest())
+        return Total(self.bytes, small_sha256(b"".join(self._first)))
+
+
+def _append(frames: deque[Frame], stream: int, at_ms: int, data: bytes) -> None:
+    """Add `data` as a frame, or to the last frame where that is the same stream's and young and small enough."""
+    if not data:
+        return
+    if frames:
+        newest = frames[-1]
+        if (
+            newest.stream == stream
+            and at_ms - newest.at_ms < COALESCE_MS
+            and len(newest.data) + len(data) <= _COALESCE_BYTES
+        ):
+            if isinstance(newest.data, bytearray):
+                newest.data.extend(data)
+            else:
+                frames[-1] = Frame(stream, newest.at_ms, bytearray(newest.data) + data)
+            return
+    frames.append(Frame(stream, at_ms, data))

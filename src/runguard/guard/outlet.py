@@ -1,0 +1,176 @@
+"""Our own stdout and stderr, written without ever making the loop wait.
+
+They are shared with others, so they cannot be made non-blocking. A regular file or /dev/null is written at once;
+anything else (pipe, terminal, socket) by a thread of its own, which takes from a queue.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _queue import SimpleQueue
+
+QUEUE_BYTES = 1 << 20  # with more than this waiting, no more is read from the command's pipe
+_RESUME_BYTES = QUEUE_BYTES // 2
+_LARGEST_WRITE = 64 << 10
+_SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
+_SLOW_S = 0.05
+# Nobody is there any more. EIO is a terminal that hung up.
+_GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENXIO)
+_PLAIN_DEVICES = (os.makedev(1, 3),)  # /dev/null
+
+
+class Outlet:
+    """Where one stream goes. `fd` is 1 or 2; `poke_fd` wakes the loop when the queue has become short.
+
+    `gone` is true when nobody reads any more; what is put then is dropped silently. `dropped` counts the bytes that
+    could not be written for another reason, `error` says which.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_direct",
+        "_poke_at",
+        "_poke_fd",
+        "_queue",
+        "abandoned",
+        "dropped",
+        "error",
+        "fd",
+        "gone",
+        "settled",
+    )
+
+    def __init__(self, fd: int, poke_fd: int) -> None:
+        self.fd = fd
+        self.gone = False
+        self.abandoned = 0  # bytes put, or still waiting, after it was gone
+        self.dropped = 0
+        self.error: OSError | None = None
+        self.settled = 0  # bytes written or dropped: only ever changed by whoever writes
+        self._accepted = 0
+        self._poke_fd = poke_fd
+        self._poke_at = -1
+        self._queue: SimpleQueue[bytes | None] | None = None
+        found = os.fstat(fd)
+        plain_device = stat.S_ISCHR(found.st_mode) and found.st_rdev in _PLAIN_DEVICES
+        self._direct = stat.S_ISREG(found.st_mode) or plain_device
+
+    @property
+    def queued(self) -> int:
+        """The bytes that are not yet written."""
+        return self._accepted - self.settled
+
+    def put(self, data: bytes) -> None:
+        """Write `data`, or queue it for the thread; never wait."""
+        if self.gone:
+            self.abandoned += len(data)
+            return
+        self._accepted += len(data)
+        if self._direct:
+            self._write(data)
+            return
+        if self._queue is None:
+            self._queue = _start_writer(self)
+        self._queue.put(data)
+
+    def congested(self) -> bool:
+        """Return whether the queue is full; then the loop is poked when half of it is written."""
+        return self._ask(QUEUE_BYTES, _RESUME_BYTES)
+
+    def busy(self) -> bool:
+        """Return whether anything is queued; then the loop is poked when nothing is."""
+        return self._ask(0, 0)
+
+    def abandon(self) -> None:
+        """Drop what is queued, and count it as `abandoned`; one write may be stuck for ever."""
+        self.abandoned += self.queued
+        self.gone = True
+
+    def end(self) -> None:
+        """Let the thread end when its queue is empty."""
+        if self._queue is not None:
+            self._queue.put(None)
+
+    def serve(self, queue: SimpleQueue[bytes | None]) -> None:
+        """Be the thread: write what is queued, until the end."""
+        while (data := queue.get()) is not None:
+            self._write(data)
+            if self.queued <= self._poke_at or self.gone:
+                self._poke_at = -1
+                self._poke()
+
+    def _ask(self, limit: int, poke_at: int) -> bool:
+        if self.queued <= limit or self.gone:
+            return False
+        self._poke_at = poke_at
+        # The thread may have come below the mark before it could see that we care.
+        return not self.gone and self.queued > poke_at
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        at_once = _LARGEST_WRITE if self._direct else _SMALLEST_WRITE
+        while view:
+            if self.gone:
+                self.settled += len(view)
+                return
+            began_s = 0.0 if self._direct else time.monotonic()
+            try:
+                written = os.write(self.fd, view[:at_once])
+            except BlockingIOError:  # somebody else has made the file non-blocking
+                poll = select.poll()
+                poll.register(self.fd, select.POLLOUT)
+                poll.poll(1000)
+                continue
+            except OSError as error:
+                self._fail(error, len(view))
+                return
+            self.settled += written
+            view = view[written:]
+            if not self._direct:
+                quick = time.monotonic() - began_s < _SLOW_S
+                at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
+
+    def _fail(self, error: OSError, rest: int) -> None:
+        self.error = self.error or error
+        self.settled += rest
+        if error.errno in _GONE or (error.errno == errno.EIO and not self._direct):
+            self.gone = True
+        else:
+            self.dropped += rest
+
+    def _poke(self) -> None:
+        try:
+            os.write(self._poke_fd, b"!")
+        except OSError:  # full: the loop will wake all the same
+            return
+
+
+def say(text: str, patience_s: float = 2.0) -> bool:
+    """Write a remark to stderr; give up, and return False, where nobody takes it within `patience_s`."""
+    data = text.encode("utf-8", "surrogateescape")
+    poll = select.poll()
+    poll.register(2, select.POLLOUT)
+    while data:
+        if not poll.poll(patience_s * 1000):
+            return False
+        try:
+            data = data[os.write(2, data[: select.PIPE_BUF]) :]
+        except OSError:
+            return False
+    return True
+
+
+def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None]:
+    from _queue import SimpleQueue  # neither is needed where nothing is written
+    from _thread import start_new_thread
+
+    queue: SimpleQueue[bytes | None] = SimpleQueue()
+    start_new_thread(outlet.serve, (queue,))
+    return queue

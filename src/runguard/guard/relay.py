@@ -1,0 +1,216 @@
+"""The command's output on its way from its pipes to the capture and to our own stdout and stderr."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import time
+
+from runguard.guard.outlet import Outlet
+from runguard.guard.spool import Spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from runguard.guard.capture import Capture
+    from runguard.guard.process import Child, Plan
+
+_READ_BYTES = 64 << 10  # a pipe's size as it is made
+_LARGE_READ_BYTES = 256 << 10
+_LARGE_PIPE_BYTES = 1 << 20
+_NAMES = ("", "stdout", "stderr")
+
+
+class _Source:
+    """The read end of one of the command's pipes."""
+
+    __slots__ = ("at_once", "capacity", "fd", "outlet", "paused", "read_since_end", "stream")
+
+    def __init__(self, stream: int, fd: int, outlet: Outlet | None) -> None:
+        self.stream = stream
+        self.fd = fd
+        self.outlet = outlet
+        self.at_once = _READ_BYTES
+        self.capacity = 0
+        self.paused = False
+        self.read_since_end = 0
+
+
+class Relay:
+    """Moves output while its owner's loop tells it which pipes are readable; never waits itself.
+
+    `sources` are the pipes that are still open, by descriptor. `remarks` is what a person should know at the end.
+    """
+
+    def __init__(self, child: Child, plan: Plan, capture: Capture, poll: select.poll, poke_fd: int) -> None:
+        self.remarks: list[str] = []
+        self._capture = capture
+        self._poll = poll
+        self._started_s = child.started_s
+        self._outlets = {} if plan.output == "never" else {stream: Outlet(stream, poke_fd) for stream, _ in child.pipes}
+        self._spooling = plan.output == "on-failure"
+        self._spool_dir = plan.spool_dir
+        self._spool: Spool | None = None
+        self._backlog: Iterator[tuple[int, bytes]] | None = None
+        self._settled = 0
+        self._progress_s = 0.0
+        self._gave_up = False
+        self._replayed: Spool | None = None
+        self._undelivered = 0
+        self.sources = {fd: _Source(stream, fd, self._outlets.get(stream)) for stream, fd in child.pipes}
+        for fd in self.sources:
+            poll.register(fd, select.POLLIN)
+
+    def read(self, fd: int) -> None:
+        """Read once what the readable pipe `fd` has, and pass it on."""
+        source = self.sources[fd]
+        data = os.read(fd, source.at_once)
+        if not data:
+            self._close(source)
+            return
+        if len(data) == source.at_once == _READ_BYTES:
+            _widen(source)
+        source.read_since_end += len(data)
+        if source.outlet is not None:
+            if self._spooling:
+                self._keep_for_later(source.stream, data)
+            elif self._backlog is not None:
+                self._backlog = _followed_by(self._backlog, iter([(source.stream, data)]))
+            else:
+                source.outlet.put(data)
+        self._capture.feed(source.stream, int((time.monotonic() - self._started_s) * 1000), data)
+
+    def balance(self) -> None:
+        """Pause pipes whose outlet is full, resume them, and close those whose outlet has lost its reader."""
+        for source in list(self.sources.values()):
+            outlet = source.outlet
+            if outlet is None:
+                continue
+            if outlet.gone and not self._gave_up:
+                self._close(source)  # the command's next write finds it closed, as it would without us
+                continue
+            pause = self._backlog is not None or outlet.congested()
+            if pause != source.paused:
+                source.paused = pause
+                if pause:
+                    self._poll.unregister(source.fd)
+                else:
+                    self._poll.register(source.fd, select.POLLIN)
+
+    def pump(self) -> bool:
+        """Pass on a piece of the backlog; return whether there may be more that can be passed on at once."""
+        if not self.has_backlog():
+            return False
+        assert self._backlog is not None
+        piece = next(self._backlog, None)
+        if piece is None:
+            self._backlog = None
+            return False
+        self._outlets[piece[0]].put(piece[1])
+        return True
+
+    def has_backlog(self) -> bool:
+        """Return whether `pump` can pass on more at once."""
+        return self._backlog is not None and not any(outlet.congested() for outlet in self._outlets.values())
+
+    def mark_end(self) -> None:
+        """The command has ended: what its pipes hold now is all that it wrote itself."""
+        for source in self.sources.values():
+            source.read_since_end = 0
+            source.capacity = fcntl.fcntl(source.fd, fcntl.F_GETPIPE_SZ)
+        self._progress_s = time.monotonic()
+
+    def drained(self, readable: int) -> bool:
+        """Return whether everything was read that the command itself can have written.
+
+        `readable` is how many pipes had something to read just now: with 0, those still open are empty.
+        """
+        return not any(
+            source.paused or (readable and source.read_since_end < source.capacity) for source in self.sources.values()
+        )
+
+    def conclude(self, *, succeeded: bool) -> None:
+        """Read no more; with `on-failure`, let the output go, or begin to pass it on."""
+        for source in list(self.sources.values()):
+            self._close(source)
+        self._spooling = False
+        if self._spool is not None:
+            if succeeded:
+                self._spool.close()
+                self._spool = None
+            else:
+                self._replay(iter(()))
+
+    def delivered(self) -> bool:
+        """Return whether our outlets have taken everything."""
+        return self._backlog is None and not any(outlet.busy() for outlet in self._outlets.values())
+
+    def stalled(self, now_s: float, patience_s: float) -> bool:
+        """Return whether something waits for our reader, who has taken nothing for `patience_s`."""
+        settled = sum(outlet.settled for outlet in self._outlets.values())
+        if settled != self._settled or not any(outlet.queued for outlet in self._outlets.values()):
+            self._settled = settled
+            self._progress_s = now_s
+        return now_s - self._progress_s >= patience_s
+
+    def give_up(self) -> None:
+        """Drop what our reader does not take. What is still in the pipes is captured all the same."""
+        self._gave_up = True
+        for outlet in self._outlets.values():
+            outlet.abandon()
+        if self._replayed is not None:
+            self._undelivered += self._replayed.left
+        self._backlog = None
+        self.balance()
+
+    def end(self) -> None:
+        """Let go of the outlets and say what they could not write."""
+        undelivered = self._undelivered + sum(outlet.abandoned for outlet in self._outlets.values())
+        if self._gave_up:
+            self.remarks.append(f"nobody took our output: {undelivered} bytes were not delivered")
+        for outlet in self._outlets.values():
+            outlet.end()
+            if outlet.gone and not self._gave_up:
+                self.remarks.append(f"nobody read our {_NAMES[outlet.fd]} to its end; the command's was closed")
+            if outlet.dropped and outlet.error is not None:
+                why = outlet.error.strerror or outlet.error
+                self.remarks.append(f"{outlet.dropped} bytes could not be written to our {_NAMES[outlet.fd]}: {why}")
+
+    def _keep_for_later(self, stream: int, data: bytes) -> None:
+        try:
+            if self._spool is None:
+                self._spool = Spool(self._spool_dir)
+            self._spool.add(stream, data)
+        except OSError as error:
+            self.remarks.append(f"the output could not be kept for later and was passed on: {error.strerror or error}")
+            self._spooling = False
+            self._replay(iter([(stream, data)]))
+
+    def _replay(self, more: Iterator[tuple[int, bytes]]) -> None:
+        """Begin to pass on what is spooled, and then `more`."""
+        self._backlog = more if self._spool is None else _followed_by(self._spool.replay(), more)
+        self._replayed, self._spool = self._spool, None
+
+    def _close(self, source: _Source) -> None:
+        if not source.paused:
+            self._poll.unregister(source.fd)
+        os.close(source.fd)
+        del self.sources[source.fd]
+
+
+def _widen(source: _Source) -> None:
+    """Read more at once from a pipe that was full; its size may be limited for us, which is no fault."""
+    source.at_once = _LARGE_READ_BYTES
+    try:
+        fcntl.fcntl(source.fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE_BYTES)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EBUSY, errno.ENOMEM):
+            raise
+
+
+def _followed_by(pieces: Iterator[tuple[int, bytes]], more: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    yield from pieces
+    yield from more

@@ -1,0 +1,256 @@
+"""The run's own file: its lock says that the run lives, its content what a killed guard leaves behind.
+
+The lock is taken before the file is used and inherited by the command, so whoever finds it free knows that both are
+gone. The content is a header at 0, then the output's head, then two segments of its tail that are filled in turn: what
+is written is only ever appended, and the header, written last, says how much counts. Nothing is synced: the file is for
+the death of a process, not of the host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from _struct import Struct
+
+from runguard.guard import host
+from runguard.guard.capture import HEAD_BYTES, HEAD_FRAMES, TAIL_BYTES, TAIL_FRAMES
+from runguard.guard.descriptors import high_fd
+from runguard.guard.frames import HEADER as FRAME_HEADER
+from runguard.guard.frames import decode, encode, last, size
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.guard.capture import Capture
+    from runguard.guard.frames import Frame
+
+# magic; limits of head and tail; guard's and command's pid and start; bytes of stdout and stderr;
+# encoded bytes of head and of both segments; which segment is the newer
+_HEADER = Struct("<16sIIIQIQQQIIIB")
+_MAGIC = b"runguard run 1\n\0"
+_HEAD_AT = 4096
+
+
+class Left(NamedTuple):
+    """What a run file tells about its run. Head and tail are frames (see frames.py)."""
+
+    guard_pid: int
+    guard_start: int | None  # kernel ticks since boot
+    command_pid: int | None  # None: not spawned yet
+    command_start: int | None
+    head: bytes
+    tail: bytes
+    stdout_bytes: int
+    stderr_bytes: int
+    omitted_bytes: int  # between head and tail
+
+
+class RunFile:
+    """An open, locked run file; `fd` is inherited by the command."""
+
+    __slots__ = (
+        "_command",
+        "_counts",
+        "_guard",
+        "_head_full",
+        "_lengths",
+        "_limits",
+        "_mirrored",
+        "_newer",
+        "fd",
+        "path",
+        "remark",
+    )
+
+    def __init__(self, fd: int, path: str, limits: tuple[int, int], guard_start: int | None) -> None:
+        self.fd = fd
+        self.path = path
+        self.remark: str | None = None  # why the output is not mirrored (any more)
+        self._limits = limits
+        self._guard = (os.getpid(), guard_start or 0)
+        self._command = (0, 0)
+        self._counts = (0, 0)
+        self._lengths = [0, 0, 0]  # encoded bytes of head and segments
+        self._newer = 1
+        self._head_full = False
+        self._mirrored = 0  # of the interleaved output
+        self._write_header()
+
+    def spawned(self, pid: int, start_ticks: int | None = None) -> None:
+        """Note the command's pid and start time (looked up where not given)."""
+        self._command = (pid, (host.start_ticks(pid) if start_ticks is None else start_ticks) or 0)
+        self._write_header()
+
+    def behind(self, capture: Capture) -> int:
+        """Return how many bytes of the output are not mirrored yet."""
+        return 0 if self.remark else capture.total - self._mirrored
+
+    def mirror(self, capture: Capture) -> None:
+        """Write what came since the last call, as far as it belongs to head or tail.
+
+        A full disk ends the mirror with a remark; the job does not care.
+        """
+        if self.behind(capture) == 0:
+            return
+        fresh = capture.since(self._mirrored)
+        try:
+            overflow = self._fill_head(fresh.head)
+            self._append_tail(fresh.tail if fresh.gap else [*overflow, *fresh.tail], alone=fresh.gap)
+        except OSError as error:
+            self.remark = f"the output is not mirrored in {self.path}: {error.strerror or error}"
+            return
+        self._mirrored = capture.total
+        self._counts = (capture.count(1), capture.count(2))
+        self._write_header()
+
+    def remove(self) -> None:
+        """Unlink the file and unlock it for every process that inherited it."""
+        _unlink(self.path)
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
+        os.close(self.fd)
+
+    def _fill_head(self, frames: list[Frame]) -> list[Frame]:
+        """Append `frames` to the head section; return those for which it has no room."""
+        at = self._lengths[0]
+        room = 0 if self._head_full else _head_capacity(self._limits) - at
+        fitting = 0
+        for frame in frames:
+            room -= FRAME_HEADER.size + len(frame.data)
+            if room < 0:
+                break
+            fitting += 1
+        self._lengths[0] += self._write(encode(frames[:fitting]), _HEAD_AT + at)
+        self._head_full = self._head_full or fitting < len(frames)
+        return frames[fitting:]
+
+    def _append_tail(self, frames: list[Frame], *, alone: bool) -> None:
+        """Append `frames` to the newer segment, or begin the other; `alone`: nothing before them is of use."""
+        encoded = encode(frames)
+        capacity = _segment_capacity(self._limits)
+        if len(encoded) > capacity:
+            encoded = encode(last(frames, self._limits[1]))[:capacity]
+            alone = True
+        if alone or self._lengths[self._newer] + len(encoded) > capacity:
+            older, self._newer = self._newer, 3 - self._newer
+            self._lengths[self._newer] = 0
+            if alone:
+                self._lengths[older] = 0
+        at = _segment_at(self._limits, self._newer) + self._lengths[self._newer]
+        self._lengths[self._newer] += self._write(encoded, at)
+
+    def _write(self, data: bytes, at: int) -> int:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self.fd, view, at)
+            view = view[written:]
+            at += written
+        return len(data)
+
+    def _write_header(self) -> None:
+        header = _HEADER.pack(
+            _MAGIC, *self._limits, *self._guard, *self._command, *self._counts, *self._lengths, self._newer
+        )
+        try:
+            os.pwrite(self.fd, header, 0)
+        except OSError as error:
+            self.remark = f"{self.path}: {error.strerror or error}"
+
+
+def create(
+    directory: str,
+    run_id: str,
+    *,
+    head_limit: int = HEAD_BYTES,
+    tail_limit: int = TAIL_BYTES,
+    guard_start: int | None = None,
+) -> RunFile:
+    """Create and lock `directory/run_id`, 0600; `guard_start` is our own start in kernel ticks.
+
+    Raises OSError where it cannot be made, or exists.
+    """
+    path = os.path.join(directory, run_id)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(fd, 0o600)  # whatever the umask
+        fcntl.flock(fd, fcntl.LOCK_EX)  # waits only for somebody who probes at this moment
+    except BaseException:
+        os.close(fd)
+        raise
+    return RunFile(high_fd(fd), path, (head_limit, tail_limit), guard_start)
+
+
+def probe(path: str) -> bool:
+    """Return whether the run lives: somebody holds its file's lock. False where the file has gone.
+
+    Raises OSError where the file cannot be opened.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def read(path: str) -> Left | None:
+    """Return what the file tells; None where it has no header (yet). Torn content is read as far as it goes.
+
+    Raises OSError where the file cannot be read.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        header = os.pread(fd, _HEADER.size, 0)
+        if len(header) < _HEADER.size:
+            return None
+        magic, head_limit, tail_limit, guard_pid, guard_start, pid, start, out, err, *lengths, newer = _HEADER.unpack(
+            header
+        )
+        if magic != _MAGIC or newer not in (1, 2):
+            return None
+        limits = (head_limit, tail_limit)
+        head = decode(_section(fd, _HEAD_AT, min(lengths[0], _head_capacity(limits))), torn=True)
+        tail: list[Frame] = []
+        for segment in (3 - newer, newer):
+            length = min(lengths[segment], _segment_capacity(limits))
+            tail += decode(_section(fd, _segment_at(limits, segment), length), torn=True)
+    finally:
+        os.close(fd)
+    tail = last(tail, tail_limit)
+    omitted = max(0, out + err - size(head) - size(tail))
+    return Left(
+        guard_pid, guard_start or None, pid or None, start or None, encode(head), encode(tail), out, err, omitted
+    )
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def _section(fd: int, at: int, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := os.pread(fd, length, at)):
+        parts.append(part)
+        at += len(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _head_capacity(limits: tuple[int, int]) -> int:
+    return limits[0] + HEAD_FRAMES * FRAME_HEADER.size
+
+
+def _segment_capacity(limits: tuple[int, int]) -> int:
+    """A whole tail, with the head's overflow and every header there can be."""
+    return limits[0] + limits[1] + (HEAD_FRAMES + TAIL_FRAMES) * FRAME_HEADER.size
+
+
+def _segment_at(limits: tuple[int, int], segment: int) -> int:
+    return _HEAD_AT + _head_capacity(limits) + (segment - 1) * _segment_capacity(limits)

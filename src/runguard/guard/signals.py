@@ -1,0 +1,104 @@
+"""Signals to the guard as values that its loop reads.
+
+From `_signal`, the interpreter's own module: `signal` wraps it in enums, whose import costs as much as a tenth of an
+interpreter's start.
+"""
+
+from __future__ import annotations
+
+import os
+from _signal import (  # type: ignore[import-not-found]
+    SIG_BLOCK,
+    SIG_DFL,
+    SIG_IGN,
+    SIG_SETMASK,
+    SIG_UNBLOCK,
+    SIGCHLD,
+    SIGHUP,
+    SIGINT,
+    SIGQUIT,
+    SIGTERM,
+    SIGUSR1,
+    SIGUSR2,
+    getsignal,
+    pthread_sigmask,
+    set_wakeup_fd,
+    signal,
+)
+
+from runguard.guard.descriptors import high_fd
+
+STOPS: tuple[int, ...] = (SIGTERM, SIGINT, SIGHUP, SIGQUIT)  # these ask us to end
+FORWARDED: tuple[int, ...] = (*STOPS, SIGUSR1, SIGUSR2)
+
+
+class Signals:
+    """What came since `listen`, in order, in `received`; `fd` becomes readable when something comes.
+
+    `ignored` are the signals that were ignored at our start: the command ignores them too, and so do we.
+    `mask` is the signal mask at our start. A byte written to `poke_fd` makes `fd` readable too.
+    """
+
+    __slots__ = ("_taken", "fd", "ignored", "mask", "poke_fd", "received")
+
+    def __init__(self, fd: int, write_fd: int, ignored: frozenset[int], mask: frozenset[int]) -> None:
+        self.fd = fd
+        self.ignored = ignored
+        self.mask = mask
+        self.received: list[int] = []
+        self.poke_fd = write_fd
+        self._taken = 0
+
+    @property
+    def stop(self) -> int | None:
+        """The first signal that asked us to end, or None."""
+        return next((number for number in self.received if number in STOPS), None)
+
+    @property
+    def stops(self) -> int:
+        """How many signals asked us to end."""
+        return sum(number in STOPS for number in self.received)
+
+    def take(self) -> list[int]:
+        """Empty the wakeup pipe and return what was received since the last call."""
+        try:
+            while len(os.read(self.fd, 512)) == 512:
+                pass
+        except BlockingIOError:
+            pass
+        new = self.received[self._taken :]
+        self._taken += len(new)
+        return new
+
+    def close(self) -> None:
+        """Put the default dispositions back and close the pipe."""
+        set_wakeup_fd(-1)
+        for number in (*FORWARDED, SIGCHLD):
+            signal(number, SIG_IGN if number in self.ignored else SIG_DFL)
+        pthread_sigmask(SIG_SETMASK, self.mask)
+        os.close(self.fd)
+        os.close(self.poke_fd)
+
+
+def listen() -> Signals:
+    """Receive TERM, INT, HUP, QUIT, USR1 and USR2 (those that were not ignored) and learn of children's ends."""
+    read_fd, write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    read_fd, write_fd = high_fd(read_fd), high_fd(write_fd)
+    ignored = frozenset(number for number in (*FORWARDED, SIGCHLD) if getsignal(number) == SIG_IGN)
+    signals = Signals(read_fd, write_fd, ignored, frozenset(pthread_sigmask(SIG_BLOCK, ())))
+    set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+
+    def note(number: int, _frame: object) -> None:
+        signals.received.append(number)
+
+    for number in FORWARDED:
+        if number not in ignored:
+            signal(number, note)
+    # Ignored, the kernel would throw our children's statuses away; blocked, we would sleep through their ends.
+    signal(SIGCHLD, _wake_only)
+    pthread_sigmask(SIG_UNBLOCK, (SIGCHLD,))
+    return signals
+
+
+def _wake_only(_number: int, _frame: object) -> None:
+    """The byte in the wakeup pipe is all that is needed."""

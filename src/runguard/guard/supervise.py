@@ -1,0 +1,323 @@
+"""Waiting for a command: one loop over its end, its output, signals, time limits and slow work beside it.
+
+The steps of a run's end: the command exits; where we stop it (time limit, signal), its group becomes empty; its pipes
+are read to their end, or as far as it wrote them; our own outlets take the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from _signal import SIGTERM  # type: ignore[import-not-found]
+
+from runguard.guard import stragglers
+from runguard.guard.relay import Relay
+from runguard.guard.signals import STOPS
+from runguard.guard.stopping import HURRIED_S, Stopping
+from runguard.guard.stragglers import Straggler
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from resource import struct_rusage
+
+    from runguard.guard.capture import Capture
+    from runguard.guard.process import Child, Plan
+    from runguard.guard.runfile import RunFile
+    from runguard.guard.signals import Signals
+
+_RUNNING, _EMPTYING, _DRAINING, _DELIVERING, _OVER = range(5)
+_GROUP_LOOK_S = 0.02  # between looks whether a group is empty
+_STALL_LOOK_S = 0.25
+# The mirror lags behind by this much: a little where little is written, so that each line is there almost at once.
+_MIRROR_SOON_S, _MIRROR_LATE_S, _MIRROR_LITTLE_BYTES = 0.01, 0.1, 64 << 10
+
+
+class Beside(NamedTuple):
+    """Slow work to be done beside the command, from `after_s` after its start, while the loop has nothing else to do.
+
+    A step may yield the seconds until the next one is wanted, or None for at once. Steps not taken when the command has
+    ended and its output is delivered are left to the caller.
+    """
+
+    after_s: float
+    steps: Iterator[float | None]
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    exit_status: int | None  # None: by a signal
+    signal: int | None
+    timed_out: bool
+    kill_sent: bool
+    stop_signal: int | None  # we were told to stop before the command had ended
+    duration_s: float
+    user_s: float
+    system_s: float
+    peak_memory_bytes: int | None  # None: not above our own, which the kernel counts in
+    holders: tuple[Straggler, ...]  # what the command left behind
+    remarks: tuple[str, ...]
+
+
+def supervise(
+    child: Child,
+    plan: Plan,
+    signals: Signals,
+    capture: Capture,
+    beside: Sequence[Beside] = (),
+    runfile: RunFile | None = None,
+) -> Ended:
+    """Wait for the command and return how it ended, its output relayed and captured.
+
+    Signals are forwarded to its group; a time limit or a stop signal ends the whole group, with KILL where it does
+    not heed. Of other children of ours nothing is noticed.
+    """
+    supervision = _Supervision(child, plan, signals, capture, tuple(beside), runfile)
+    try:
+        supervision.run()
+        return supervision.ended()
+    finally:
+        if child.loan is not None:
+            child.loan.end()
+
+
+class _Supervision:
+    """The state of one loop."""
+
+    def __init__(
+        self,
+        child: Child,
+        plan: Plan,
+        signals: Signals,
+        capture: Capture,
+        beside: tuple[Beside, ...],
+        runfile: RunFile | None,
+    ) -> None:
+        self.child = child
+        self.plan = plan
+        self.signals = signals
+        self.capture = capture
+        self.runfile = runfile
+        self.beside = [(child.started_s + each.after_s, each.steps) for each in beside]
+        self.poll = select.poll()
+        self.poll.register(signals.fd, select.POLLIN)
+        self.relay = Relay(child, plan, capture, self.poll, signals.poke_fd)
+        self.stopping = Stopping(child.pid, plan.kill_after_s)
+        self.phase = _RUNNING
+        self.status: int | None = None
+        self.usage: struct_rusage | None = None
+        self.ended_s = 0.0
+        self.timed_out = False
+        self.stop_signal: int | None = None
+        self.drain_until_s = 0.0
+        self.patience_s = plan.stall_s
+        self.mirrored_s = 0.0
+        self.holders: tuple[Straggler, ...] = ()
+        self.remarks: list[str] = []
+        self.own_peak_kib = _own_peak_kib()
+
+    def run(self) -> None:
+        """Go round until everything is over."""
+        readable = 0
+        self._heed_signals()  # some may have come before the spawn
+        self._reap()
+        while True:
+            now_s = time.monotonic()
+            self._advance(now_s, readable)
+            if self.phase == _OVER:
+                return
+            self._mirror(now_s)
+            events = self.poll.poll(self._wait_ms(now_s))
+            readable = self._serve(events)
+            if not events and not self.relay.pump():
+                self._step_beside()
+
+    def ended(self) -> Ended:
+        """Return what became of the command."""
+        exit_status, signal = None, None
+        if self.status is not None:
+            if os.WIFSIGNALED(self.status):
+                signal = os.WTERMSIG(self.status)
+            else:
+                exit_status = os.WEXITSTATUS(self.status)
+        if self.stopping.refused:
+            self.remarks.append("the command runs as another user, who may not be signalled by us")
+        if self.runfile is not None and self.runfile.remark:
+            self.remarks.append(self.runfile.remark)
+        usage = self.usage
+        peak_kib = usage.ru_maxrss if usage is not None else 0
+        return Ended(
+            exit_status,
+            signal,
+            self.timed_out,
+            self.stopping.killed,
+            self.stop_signal,
+            self.ended_s - self.child.started_s,
+            usage.ru_utime if usage is not None else 0.0,
+            usage.ru_stime if usage is not None else 0.0,
+            peak_kib * 1024 if peak_kib > self.own_peak_kib else None,
+            self.holders,
+            (*self.remarks, *self.relay.remarks),
+        )
+
+    def _serve(self, events: list[tuple[int, int]]) -> int:
+        """Handle what poll reported; return how many of the command's pipes were readable."""
+        readable = 0
+        for fd, _ in sorted(events):
+            if fd == self.signals.fd:
+                self._heed_signals()
+                self._reap()
+            elif fd in self.relay.sources:
+                readable += 1
+                self.relay.read(fd)
+        self.relay.balance()
+        return readable
+
+    def _heed_signals(self) -> None:
+        now_s = time.monotonic()
+        for number in self.signals.take():
+            if number not in STOPS:
+                if self.phase == _RUNNING:
+                    self.stopping.send(number)
+            elif self.phase <= _EMPTYING:
+                self.stop_signal = self.stop_signal or number
+                self.stopping.begin(number, now_s)
+                self.patience_s = min(self.patience_s, HURRIED_S)
+            else:  # nothing of ours is left to stop: only be quick
+                self.drain_until_s = min(self.drain_until_s, now_s)
+                self.patience_s = min(self.patience_s, HURRIED_S)
+
+    def _reap(self) -> None:
+        """Look after the command, and only it: other children are other people's."""
+        while self.phase == _RUNNING:
+            flags = os.WNOHANG | (os.WUNTRACED if self.child.loan is not None else 0)
+            try:
+                pid, status, usage = os.wait4(self.child.pid, flags)
+            except ChildProcessError:
+                self.remarks.append("the command's exit status is unknown: it was reaped by somebody else")
+                pid, status, usage = self.child.pid, None, None
+            if pid == 0:
+                return
+            if status is not None and os.WIFSTOPPED(status):
+                assert self.child.loan is not None
+                self.child.loan.stop_along(os.WSTOPSIG(status))
+                continue
+            self.status, self.usage = status, usage
+            self.ended_s = time.monotonic()
+            self.phase = _EMPTYING
+            if self.child.loan is not None:
+                self.child.loan.take_back()
+
+    def _advance(self, now_s: float, readable: int) -> None:
+        """Go on to the next phase, or the one after it, where this one is over."""
+        if self.phase <= _EMPTYING:
+            self._enforce_limits(now_s)
+        if self.phase == _EMPTYING and self._group_is_done(now_s):
+            self.phase = _DRAINING
+            self.drain_until_s = now_s + self.plan.drain_s
+            self.relay.mark_end()
+        if self.phase >= _DRAINING and self.relay.stalled(now_s, self.patience_s):
+            self.relay.give_up()
+        if self.phase == _DRAINING and self._is_drained(now_s, readable):
+            self._name_holders()
+            self.phase = _DELIVERING
+            self.relay.conclude(succeeded=self.status == 0 and not self.stopping.begun)
+        if self.phase == _DELIVERING and self.relay.delivered():
+            self.phase = _OVER
+            self.relay.end()
+            self._mirror(now_s, everything=True)
+
+    def _enforce_limits(self, now_s: float) -> None:
+        limit_s = self.plan.timeout_s
+        if limit_s is not None and not self.stopping.begun and now_s >= self.child.started_s + limit_s:
+            self.timed_out = True
+            self.stopping.begin(SIGTERM, now_s)
+        self.stopping.tick(now_s)
+
+    def _group_is_done(self, now_s: float) -> bool:
+        if self.plan.stragglers == "kill" and not self.stopping.begun and stragglers.group_exists(self.child.pid):
+            self.stopping.begin(SIGTERM, now_s)
+        if self.stopping.begun or self.plan.stragglers == "wait":
+            return self.stopping.over(now_s)
+        return True
+
+    def _is_drained(self, now_s: float, readable: int) -> bool:
+        return not self.relay.sources or (now_s >= self.drain_until_s and self.relay.drained(readable))
+
+    def _name_holders(self) -> None:
+        """Find what the command left behind, where there is a sign of it: looking costs a walk through /proc."""
+        fds = list(self.relay.sources)
+        group = stragglers.group_exists(self.child.pid)
+        if group and not fds:
+            time.sleep(_GROUP_LOOK_S)  # a `tee` that has just closed its pipe is about to end
+            group = stragglers.group_exists(self.child.pid)
+        if not (fds or group or self.stopping.begun):
+            return
+        if self.runfile is not None:
+            fds.append(self.runfile.fd)  # inherited: also those with other outputs and of other sessions have it
+        self.holders = stragglers.describe([*stragglers.holding(fds), *stragglers.members(self.child.pid)])
+        if self.holders:
+            named = ", ".join(f"{each.pid} ({each.command})" for each in self.holders[:3])
+            more = f" and {len(self.holders) - 3} more" if len(self.holders) > 3 else ""
+            self.remarks.append(f"the command left behind {named}{more}")
+
+    def _mirror(self, now_s: float, *, everything: bool = False) -> None:
+        if self.runfile is not None and (everything or now_s >= self._mirror_at_s()):
+            self.runfile.mirror(self.capture)
+            self.mirrored_s = now_s
+
+    def _mirror_at_s(self) -> float:
+        """Return when the run file is to be brought up to date; infinity where it is."""
+        behind = self.runfile.behind(self.capture) if self.runfile is not None else 0
+        if not behind:
+            return float("inf")
+        return self.mirrored_s + (_MIRROR_SOON_S if behind <= _MIRROR_LITTLE_BYTES else _MIRROR_LATE_S)
+
+    def _wait_ms(self, now_s: float) -> float | None:
+        """Return how long nothing needs to be done but for events; None: for ever."""
+        at_s = [self._mirror_at_s(), *(step_at_s for step_at_s, _ in self.beside)]
+        if self.phase <= _EMPTYING:
+            kill_at_s = self.stopping.deadline_s()
+            if kill_at_s is not None:
+                at_s.append(kill_at_s)
+            if self.plan.timeout_s is not None and not self.stopping.begun:
+                at_s.append(self.child.started_s + self.plan.timeout_s)
+        if self.phase == _EMPTYING:
+            at_s.append(now_s + _GROUP_LOOK_S)
+        elif self.phase == _DRAINING:
+            waits_for_reader = any(source.paused for source in self.relay.sources.values())
+            at_s.append(now_s + _STALL_LOOK_S if waits_for_reader else self.drain_until_s)
+        elif self.phase == _DELIVERING:
+            at_s.append(now_s + _STALL_LOOK_S)
+        if self.relay.has_backlog():
+            at_s.append(now_s)
+        first_s = min(at_s)
+        return None if first_s == float("inf") else max(0.0, first_s - now_s) * 1000
+
+    def _step_beside(self) -> None:
+        """Do one step of what is due beside the command; a fault in it must not harm the job."""
+        now_s = time.monotonic()
+        for index, (at_s, steps) in enumerate(self.beside):
+            if at_s > now_s:
+                continue
+            try:
+                wait_s = next(steps)
+            except StopIteration:
+                del self.beside[index]
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and the command goes on
+                del self.beside[index]
+                self.remarks.append(f"work beside the command failed: {error!r}")
+            else:
+                self.beside[index] = (now_s + (wait_s or 0.0), steps)
+            return
+
+
+def _own_peak_kib() -> int:
+    """Return our own peak memory, below which the kernel's figure for the command says nothing about it."""
+    with open("/proc/self/status", "rb", buffering=0) as file:
+        content = file.read(65_536) or b""
+    peak = content.partition(b"VmHWM:")[2].split(None, 1)
+    return int(peak[0]) if peak else 0

@@ -1,0 +1,84 @@
+"""The controlling terminal: lent to the command while it runs, so that prompts, Ctrl-C and Ctrl-Z reach it."""
+
+from __future__ import annotations
+
+import os
+from _signal import (  # type: ignore[import-not-found]
+    SIG_IGN,
+    SIGCONT,
+    SIGSTOP,
+    SIGTTIN,
+    SIGTTOU,
+    getsignal,
+    signal,
+)
+
+
+def in_foreground() -> bool:
+    """Return whether stdin and stdout are our controlling terminal and our group is in its foreground."""
+    try:
+        return (
+            os.isatty(0)
+            and os.isatty(1)
+            and os.fstat(0).st_rdev == os.fstat(1).st_rdev
+            and os.tcgetpgrp(0) == os.getpgrp()
+        )
+    except OSError:  # ENOTTY: a terminal, but not the one that controls us
+        return False
+
+
+class Loan:
+    """The terminal on fd 0, lent to the process group `pgid`."""
+
+    __slots__ = ("_ours", "_ttou", "pgid")
+
+    def __init__(self, pgid: int) -> None:
+        self.pgid = pgid
+        self._ours = os.getpgrp()
+        # In the background, writing (with `stty tostop`) and taking the terminal back would stop us.
+        self._ttou = getsignal(SIGTTOU)
+        signal(SIGTTOU, SIG_IGN)
+
+    def take_back(self) -> None:
+        """Make our group the foreground again; a terminal that has gone away is no error."""
+        try:
+            if os.tcgetpgrp(0) != self._ours:
+                os.tcsetpgrp(0, self._ours)
+        except OSError:
+            return
+
+    def stop_along(self, number: int) -> None:
+        """The command was stopped by signal `number`: stop as well, and when we are continued, continue it.
+
+        It gets the terminal back only where the shell gave it to us (`fg`, not `bg`).
+        """
+        lacked_terminal = number in (SIGTTIN, SIGTTOU) and self._is_foreground()
+        if not lacked_terminal:
+            self.take_back()
+            signal(SIGTTOU, self._ttou)
+            # The keyboard would have stopped our whole group; a SIGSTOP was sent to one process.
+            os.kill(os.getpid() if number == SIGSTOP else 0, number)
+            signal(SIGTTOU, SIG_IGN)
+        if self._is_foreground():
+            self._give()
+        try:
+            os.killpg(self.pgid, SIGCONT)
+        except OSError:
+            return
+
+    def end(self) -> None:
+        """Take the terminal back for good."""
+        self.take_back()
+        signal(SIGTTOU, self._ttou)
+
+    def _give(self) -> None:
+        try:
+            os.tcsetpgrp(0, self.pgid)
+        except OSError:  # it has hung up
+            return
+
+    def _is_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(0) == self._ours
+        except OSError:
+            return False
