@@ -1,0 +1,253 @@
+"""The store once it is open: questions, and transactions that append to the ledger and index what they append."""
+
+from __future__ import annotations
+
+import _sqlite3
+import os
+
+from runguard.errors import StoreError
+from runguard.record import NamedTuple
+from runguard.store import lines, statements
+from runguard.store.index import index
+from runguard.store.lines import Author
+from runguard.store.reads import Head, Ping, Reader
+from runguard.store.witness import Seen, Witness, look
+from runguard.store.writelock import WriteLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+    from typing import Any
+
+
+class Appended(NamedTuple):
+    """An entry that was added: its number and the SHA-256 of its line."""
+
+    seq: int
+    hash: str
+    superseded: bool = False  # it is the late end of a run that was taken for lost
+
+
+class ReadOnlyStore(Reader):
+    """A store that is asked and never written. `remarks` are sentences for the person at the terminal."""
+
+    def __init__(self, connection: _sqlite3.Connection, path: str) -> None:
+        self.path = path
+        self.remarks: list[str] = []
+        self._connection = connection
+        self._statements = statements.load()
+
+    def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(self._statements[name], parameters).fetchall()
+        except (_sqlite3.Error, MemoryError) as error:
+            raise failed(self.path, error) from error
+
+    def last_line(self) -> tuple[int, bytes] | None:
+        """Return the number and the bytes of the last entry, or None."""
+        for seq, line in self.rows("head"):
+            return seq, line
+        return None
+
+    def compare(self, seen: Seen, last: tuple[int, bytes] | None, witness: Witness | None) -> None:
+        """Raise StoreError unless the ledger holds the entry that the witness saw."""
+        seq, line = last or (0, b"")
+        if seq > seen.seq:
+            line = next((old for (old,) in self.rows("line_at", seq=seen.seq)), b"")
+        if seq < seen.seq or lines.digest(line) != seen.hash:
+            from runguard.store import faults
+
+            found = f"the store ends at {seq}" if seq < seen.seq else "which the store has not or has otherwise"
+            raise faults.history_lost(self.path, witness, seen, found)
+
+    def remark_witness(self, witness: Witness | None, error: Exception) -> None:
+        """Remark that the witness cannot be read."""
+        from runguard.store import faults
+
+        self.remarks.append(faults.damaged(witness, error))
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+
+class Store(ReadOnlyStore):
+    """A store that can be written, one transaction at a time: `with store.write() as transaction`."""
+
+    def __init__(
+        self,
+        connection: _sqlite3.Connection,
+        path: str,
+        found: os.stat_result,
+        author: Author,
+        lock: WriteLock,
+        witness: Witness | None,
+        wait_s: float,
+    ) -> None:
+        super().__init__(connection, path)
+        self.author = author
+        self.lock = lock
+        self.witness = witness
+        self.wait_s = wait_s
+        self._found = found
+
+    def write(self) -> Transaction:
+        """Return a transaction to enter: it queues for the write lock, commits at the end, undoes all on an error."""
+        return Transaction(self)
+
+    def record_pings(self, run_id: str, pings: Iterable[Ping]) -> None:
+        """Add to the pings of a run. Raises StoreError."""
+        with self.write() as transaction:
+            n = (self.rows("last_ping", run_id=run_id)[0][0] or 0) + 1
+            for i, ping in enumerate(pings):
+                transaction.send("insert_ping", {"run_id": run_id, "n": n + i, **ping._asdict()})
+
+    def send(self, name: str, parameters: Mapping[str, Any]) -> int:
+        """Send a statement and return how many rows it changed. Raises StoreError."""
+        try:
+            return self._connection.execute(self._statements[name], parameters).rowcount
+        except (_sqlite3.Error, MemoryError) as error:
+            raise failed(self.path, error) from error
+
+    def control(self, statement: str) -> None:
+        """Send a statement that begins or ends a transaction. Raises StoreError."""
+        try:
+            self._connection.execute(statement)
+        except (_sqlite3.Error, MemoryError) as error:
+            raise failed(self.path, error) from error
+
+    def in_transaction(self) -> bool:
+        """Tell whether a transaction is open: SQLite ends one by itself on some errors."""
+        return self._connection.in_transaction
+
+    def still_in_place(self) -> bool:
+        """Tell whether the open file is still the one at the path."""
+        try:
+            return os.path.samestat(os.stat(self.path), self._found)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        self._connection.close()
+        self.lock.close()
+
+
+class Transaction:
+    """One write: entries and their rows become durable together, or not at all."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._seq = 0
+        self._hash = lines.FIRST_PREV
+        self._appended = False
+
+    def __enter__(self) -> Transaction:
+        store = self.store
+        store.lock.take(store.wait_s)
+        try:
+            if not store.still_in_place():
+                raise StoreError(store.path, "the file was moved, deleted or replaced while it was open")
+            seen, damage = look(store.witness)
+            store.control("BEGIN IMMEDIATE")
+            last = store.last_line()
+            if last:
+                self._seq, self._hash = last[0], lines.digest(last[1])
+            if damage:
+                store.remark_witness(store.witness, damage)
+            if seen and seen != (self._seq, self._hash):
+                store.compare(seen, last, store.witness)
+        except BaseException:
+            self._undo()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._undo()
+            return
+        try:
+            self.store.control("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+        try:
+            self._remember()
+        finally:
+            self.store.lock.release()
+
+    def append(self, kind: str, at_us: int, fields: Mapping[str, Any], *, author: Author | None = None) -> Appended:
+        """Add an entry to the ledger and its row to the tables.
+
+        A `run.finish` of a run that was taken for lost is written with `superseded: true`, once. Raises StoreError,
+        also where a finish finds no run that waits for it; KeyError, TypeError or ValueError for fields that are not
+        those of the kind.
+        """
+        seq = self._seq + 1
+        entry = lines.entry(seq, self._hash, kind, at_us, author or self.store.author, fields)
+        if not index(self.send, entry):
+            entry["superseded"] = True
+            if not index(self.send, entry):
+                raise StoreError(self.store.path, f"run {fields['run_id']} is not waiting for a finish")
+        line = lines.encode(entry)
+        self.send("append_line", {"seq": seq, "line": line})
+        self._seq, self._hash, self._appended = seq, lines.digest(line), True
+        return Appended(seq, self._hash, "superseded" in entry)
+
+    def keep_output(self, run_id: str, head: bytes, tail: bytes) -> None:
+        """Keep the head and the tail of a run's output. Raises StoreError."""
+        self.send("insert_output", {"run_id": run_id, "head": head, "tail": tail})
+
+    def send(self, name: str, parameters: Mapping[str, Any]) -> int:
+        """Send a statement and return how many rows it changed. Raises StoreError."""
+        return self.store.send(name, parameters)
+
+    def attempt(self, kind: str, at_us: int, fields: Mapping[str, Any], author: Author) -> str:
+        """Append an entry that may not fit, and return "" or why it does not; what was done before stays."""
+        store, before = self.store, (self._seq, self._hash, self._appended)
+        store.control("SAVEPOINT entry")
+        try:
+            self.append(kind, at_us, fields, author=author)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}"
+        except StoreError as error:
+            if error.__cause__ is not None and not isinstance(error.__cause__, _sqlite3.IntegrityError):
+                raise
+            why = error.why
+        else:
+            store.control("RELEASE entry")
+            return ""
+        store.control("ROLLBACK TO entry")
+        store.control("RELEASE entry")
+        self._seq, self._hash, self._appended = before
+        return why
+
+    def head(self) -> Head | None:
+        """Return the last entry, those of this transaction included."""
+        return Head(self._seq, self._hash) if self._seq else None
+
+    def _undo(self) -> None:
+        """Roll back and let go of the lock; the error that led here is the one to tell."""
+        try:
+            if self.store.in_transaction():
+                self.store.control("ROLLBACK")
+        except StoreError:
+            pass  # the journal file is hot now: whoever opens the store next rolls back
+        finally:
+            self.store.lock.release()
+
+    def _remember(self) -> None:
+        if self._appended and self.store.witness:
+            try:
+                self.store.witness.write(self._seq, self._hash)
+            except OSError as error:
+                self.store.remarks.append(f"witness {self.store.witness.path}: {error.strerror}; it lags behind")
+
+
+def failed(path: str, error: Exception) -> StoreError:
+    """Return the StoreError that says why SQLite could not do what was asked."""
+    from runguard.store import faults  # only when something went wrong
+
+    return faults.failed(path, error)

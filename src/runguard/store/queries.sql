@@ -1,0 +1,167 @@
+-- Every statement that runguard sends, in the common dialect of SQLite and PostgreSQL. Instants are UTC microseconds.
+-- A parameter is :name; one that may be NULL is cast where it is compared, because PostgreSQL asks for its type.
+
+-- name: run_columns
+    start_seq, finish_seq, late_seq, run_id, number, job, revision,
+    window_key, window_start_us, due_us, label, nominal, zone,
+    attempt, trigger, reason, outcome, exit_status, returned, signal, why,
+    started_us, finished_us, duration_us, host, boot_id, guard_pid, actor, supersedes, superseded_by
+
+-- name: head
+-- The last line of the ledger.
+SELECT seq, line FROM ledger ORDER BY seq DESC LIMIT 1
+
+-- name: line_at
+-- One line of the ledger.
+SELECT line FROM ledger WHERE seq = :seq
+
+-- name: append_line
+-- Add a line to the ledger. A trigger refuses any number but the next.
+INSERT INTO ledger (seq, line) VALUES (:seq, :line)
+
+-- name: insert_job
+-- Register a job; one that is known already stays as it is.
+INSERT INTO job (job, registered_us, registered_seq) VALUES (:job, :registered_us, :registered_seq)
+ON CONFLICT (job) DO NOTHING
+
+-- name: insert_revision
+-- Open a revision of a job's schedule: it expects the dues after after_us.
+INSERT INTO revision (job, number, expression, zone, policy, gap, fold, after_us, opened_us, seq)
+VALUES (:job, :number, :expression, :zone, :policy, :gap, :fold, :after_us, :opened_us, :seq)
+
+-- name: insert_run
+-- Record a start, or (outcome 'refused') a start that was refused.
+INSERT INTO run (
+    start_seq, run_id, number, job, revision, window_key, window_start_us, due_us, label, nominal, zone,
+    attempt, trigger, reason, outcome, returned, why, started_us, host, boot_id, guard_pid, actor, supersedes
+) VALUES (
+    :start_seq, :run_id, :number, :job, :revision, :window_key, :window_start_us, :due_us, :label, :nominal, :zone,
+    :attempt, :trigger, :reason, :outcome, :returned, :why, :started_us, :host, :boot_id, :guard_pid, :actor,
+    :supersedes
+)
+
+-- name: supersede_run
+-- Link a run to the one that was started to replace it. Its outcome stays.
+UPDATE run SET superseded_by = :run_id WHERE run_id = :supersedes
+
+-- name: finish_run
+-- Record the end of a run that has none. Must change exactly one row.
+UPDATE run SET
+    finish_seq = :finish_seq, outcome = :outcome, exit_status = :exit_status, returned = :returned, signal = :signal,
+    why = :why, finished_us = :finished_us, duration_us = :duration_us
+WHERE run_id = :run_id AND finish_seq IS NULL AND outcome = 'running'
+
+-- name: finish_lost_run
+-- Note the one late end of a run that was taken for lost; its outcome stays. Must change exactly one row.
+UPDATE run SET late_seq = :late_seq WHERE run_id = :run_id AND outcome = 'lost' AND late_seq IS NULL
+
+-- name: latest
+-- The latest start for a window by sequence, with the highest attempt so far.
+SELECT run_id, number, outcome,
+    (SELECT max(attempt) FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'), host
+FROM run
+WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'
+ORDER BY start_seq DESC LIMIT 1
+
+-- name: running
+-- The runs of a job without a finish, oldest first.
+SELECT /*run_columns*/ FROM run WHERE job = :job AND outcome = 'running' ORDER BY start_seq
+
+-- name: revisions
+-- The revisions of a job's schedule, oldest first.
+SELECT number, expression, zone, policy, gap, fold, after_us FROM revision WHERE job = :job ORDER BY number
+
+-- name: last_answered_due
+-- The greatest due that some start was let run for.
+SELECT due_us FROM run
+WHERE job = :job AND outcome <> 'refused' AND due_us IS NOT NULL
+ORDER BY due_us DESC LIMIT 1
+
+-- name: last_finished_due
+-- The due of the run that was started last among those with a window that came to an end.
+SELECT due_us FROM run
+WHERE job = :job AND outcome NOT IN ('refused', 'running', 'lost') AND due_us IS NOT NULL
+ORDER BY start_seq DESC LIMIT 1
+
+-- name: last_number
+-- The highest short number given so far.
+SELECT max(number) FROM run
+
+-- name: jobs
+-- Every known job by name: one step of the index per job, however many runs there are.
+WITH RECURSIVE seen (job) AS (
+    SELECT min(job) FROM run
+    UNION ALL
+    SELECT (SELECT min(run.job) FROM run WHERE run.job > seen.job) FROM seen WHERE seen.job IS NOT NULL
+)
+SELECT job FROM seen WHERE job IS NOT NULL
+UNION
+SELECT job FROM job
+ORDER BY job
+
+-- name: history_span
+-- The first and last start within [since_us, until_us): the bounds that the pages of a history stay in.
+SELECT min(start_seq), max(start_seq) FROM run WHERE started_us >= :since_us AND started_us < :until_us
+
+-- name: history
+-- A page of runs of all jobs, newest first.
+SELECT /*run_columns*/ FROM run
+WHERE start_seq < :before AND start_seq >= :floor
+    AND +started_us >= :since_us AND +started_us < :until_us
+    AND (CAST(:outcome AS TEXT) IS NULL OR outcome = :outcome)
+    AND (CAST(:window_key AS TEXT) IS NULL OR window_key = :window_key)
+ORDER BY start_seq DESC LIMIT :page
+
+-- name: history_of_job
+-- A page of a job's runs, newest first.
+SELECT /*run_columns*/ FROM run
+WHERE job = :job AND start_seq < :before AND start_seq >= :floor
+    AND +started_us >= :since_us AND +started_us < :until_us
+    AND (CAST(:outcome AS TEXT) IS NULL OR outcome = :outcome)
+ORDER BY start_seq DESC LIMIT :page
+
+-- name: history_of_window
+-- A page of the runs of one window of a job, newest first.
+SELECT /*run_columns*/ FROM run
+WHERE job = :job AND window_key = :window_key AND start_seq < :before AND start_seq >= :floor
+    AND +started_us >= :since_us AND +started_us < :until_us
+    AND (CAST(:outcome AS TEXT) IS NULL OR outcome = :outcome)
+ORDER BY start_seq DESC LIMIT :page
+
+-- name: run_by_id
+-- One run by its whole id.
+SELECT /*run_columns*/ FROM run WHERE run_id = :run_id
+
+-- name: run_by_number
+-- One run by its short number.
+SELECT /*run_columns*/ FROM run WHERE number = :number
+
+-- name: runs_by_prefix
+-- The first runs whose id lies in [first, beyond).
+SELECT /*run_columns*/ FROM run WHERE run_id >= :first AND run_id < :beyond ORDER BY run_id LIMIT :page
+
+-- name: last_run
+-- The run or refusal that was recorded last.
+SELECT /*run_columns*/ FROM run ORDER BY start_seq DESC LIMIT 1
+
+-- name: insert_output
+-- Keep the head and the tail of a run's output.
+INSERT INTO output (run_id, head, tail) VALUES (:run_id, :head, :tail)
+
+-- name: output
+-- The kept output of a run.
+SELECT head, tail FROM output WHERE run_id = :run_id
+
+-- name: last_ping
+-- How many pings a run has on record.
+SELECT max(n) FROM ping WHERE run_id = :run_id
+
+-- name: insert_ping
+-- Record what became of one ping.
+INSERT INTO ping (run_id, n, event, style, target, verdict, http_status, tries, sent_us, duration_us, error)
+VALUES (:run_id, :n, :event, :style, :target, :verdict, :http_status, :tries, :sent_us, :duration_us, :error)
+
+-- name: pings
+-- The pings of a run in the order in which they were recorded.
+SELECT event, style, target, verdict, http_status, tries, sent_us, duration_us, error
+FROM ping WHERE run_id = :run_id ORDER BY n

@@ -1,0 +1,200 @@
+"""What can be asked of a store. Every question is one statement or a page of one: nothing stays open between them."""
+
+from __future__ import annotations
+
+from runguard.model import Earlier, Revision, Schedule
+from runguard.record import NamedTuple
+from runguard.store import lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+PAGE = 500
+_FAR_US = 1 << 62
+
+
+class Run(NamedTuple):
+    """A start, or a refused start, as the tables have it. Its fields are the columns of `run_columns`, in order."""
+
+    start_seq: int  # entry of the start; runs are ordered by it, never by their clocks
+    finish_seq: int | None
+    late_seq: int | None  # the late finish of a run that had been taken for lost
+    run_id: str
+    number: int
+    job: str
+    revision: int | None
+    window_key: str | None
+    window_start_us: int | None
+    due_us: int | None
+    label: str | None
+    nominal: str | None
+    zone: str | None
+    attempt: int | None  # None for a refused start
+    trigger: str
+    reason: str | None  # a person's
+    outcome: str
+    exit_status: int | None  # the command's
+    returned: int | None  # ours
+    signal: int | None
+    why: str | None  # the machine's reason of the outcome
+    started_us: int
+    finished_us: int | None
+    duration_us: int | None
+    host: str
+    boot_id: str | None
+    guard_pid: int | None
+    actor: str | None
+    supersedes: str | None
+    superseded_by: str | None
+
+
+class Ping(NamedTuple):
+    """What became of one ping. `target` is the URL with its secrets masked."""
+
+    event: str  # start | success | failure | log
+    style: str
+    target: str
+    verdict: str  # accepted | retry | final
+    http_status: int | None
+    tries: int
+    sent_us: int | None
+    duration_us: int | None
+    error: str | None
+
+
+class Head(NamedTuple):
+    """The last entry of the ledger: its number and the SHA-256 of its line."""
+
+    seq: int
+    hash: str
+
+
+class Reader:
+    """The questions. A subclass sends the statements."""
+
+    def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Send the named statement and return all rows. Raises StoreError."""
+        raise NotImplementedError
+
+    def head(self) -> Head | None:
+        """Return the last entry, or None while the ledger is empty."""
+        for seq, line in self.rows("head"):
+            return Head(seq, lines.digest(line))
+        return None
+
+    def latest(self, job: str, key: str) -> Earlier | None:
+        """Return the latest start for a window by sequence, refusals left out, or None.
+
+        `attempt` is the highest one so far.
+        """
+        for run_id, number, outcome, attempt, host in self.rows("latest", job=job, window_key=key):
+            return Earlier(run_id, number, outcome, attempt, host)
+        return None
+
+    def running(self, job: str) -> list[Run]:
+        """Return the runs of a job that have no finish, oldest first."""
+        return [Run(*row) for row in self.rows("running", job=job)]
+
+    def revisions(self, job: str) -> list[Revision]:
+        """Return the revisions of a job's schedule, oldest first; none for a job without a schedule."""
+        return [Revision(row[0], Schedule(*row[1:6]), row[6]) for row in self.rows("revisions", job=job)]
+
+    def last_answered_due_us(self, job: str) -> int | None:
+        """Return the greatest due that some start of the job was let run for, or None."""
+        return self._first("last_answered_due", job=job)
+
+    def last_finished_due_us(self, job: str) -> int | None:
+        """Return the due of the last run, by sequence, that had a window and came to an end (lost is no end)."""
+        return self._first("last_finished_due", job=job)
+
+    def next_number(self) -> int:
+        """Return the next short number. Runs and refusals share them; only inside a write is it still free later."""
+        return (self._first("last_number") or 0) + 1
+
+    def run(self, run_id: str) -> Run | None:
+        """Return the run with this whole id, or None."""
+        for row in self.rows("run_by_id", run_id=run_id):
+            return Run(*row)
+        return None
+
+    def find_run(self, text: str) -> Run:
+        """Return the run that a person names: its number, its id, or the first four or more characters of its id.
+
+        Raises UsageError where no run or several runs are meant; the message names the candidates or the nearest.
+        """
+        from runguard.store.finding import find_run
+
+        return find_run(self, text)
+
+    def history(
+        self,
+        job: str | None = None,
+        *,
+        since_us: int | None = None,
+        until_us: int | None = None,
+        outcome: str | None = None,
+        window_key: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Run]:
+        """Yield runs and refusals started in `[since_us, until_us)`, newest first by sequence, at most `limit`.
+
+        Reads a page, gives up the database, yields: a slow printer never holds up a start.
+        """
+        span = {
+            "since_us": -_FAR_US if since_us is None else since_us,
+            "until_us": _FAR_US if until_us is None else until_us,
+        }
+        floor, last = 0, _FAR_US
+        if since_us is not None or until_us is not None:
+            floor, last = self.rows("history_span", **span)[0]
+            if floor is None:
+                return
+        asked: dict[str, Any] = {**span, "floor": floor, "outcome": outcome}
+        if job is None:
+            name, asked["window_key"] = "history", window_key
+        elif window_key is None:
+            name, asked["job"] = "history_of_job", job
+        else:
+            name, asked["job"], asked["window_key"] = "history_of_window", job, window_key
+        before, left = last + 1, limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = self.rows(name, **asked, before=before, page=size)
+            for row in page:
+                yield Run(*row)
+            if len(page) < size:
+                return
+            before = page[-1][0]
+            left = None if left is None else left - size
+
+    def entries(self, run_id: str) -> list[dict[str, Any]]:
+        """Return what the ledger says of a run: its start or refusal, its finish, a late finish. None: no entries."""
+        run = self.run(run_id)
+        if run is None:
+            return []
+        found = []
+        for seq in (run.start_seq, run.finish_seq, run.late_seq):
+            if seq is not None:
+                found += [lines.parse(line) for (line,) in self.rows("line_at", seq=seq)]
+        return found
+
+    def output(self, run_id: str) -> tuple[bytes, bytes] | None:
+        """Return the kept head and tail of a run's output as the capture framed them, or None."""
+        for head, tail in self.rows("output", run_id=run_id):
+            return head, tail
+        return None
+
+    def pings(self, run_id: str) -> list[Ping]:
+        """Return what became of a run's pings, in the order in which they were recorded."""
+        return [Ping(*row) for row in self.rows("pings", run_id=run_id)]
+
+    def jobs(self) -> list[str]:
+        """Return the name of every job that was ever registered or started, sorted."""
+        return [job for (job,) in self.rows("jobs")]
+
+    def _first(self, name: str, **parameters: Any) -> int | None:
+        for (value,) in self.rows(name, **parameters):
+            return value  # type: ignore[no-any-return]
+        return None

@@ -1,0 +1,73 @@
+"""The witness: a small file outside the database's directory that remembers the last entry that was committed.
+
+An emptied, replaced or rewound database is then refused instead of being begun anew. The file is replaced by a rename
+after each commit and not synced: after a power loss it may be older than the store, which is harmless, never newer.
+A witness that cannot be read as one is a remark, not a reason to stop: it is written anew after the next commit.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runguard.record import NamedTuple
+from runguard.store import lines
+
+_MAGIC = "runguard-witness-1"
+
+
+class Seen(NamedTuple):
+    """The last entry that a witness saw: its number and the SHA-256 of its line."""
+
+    seq: int
+    hash: str
+
+
+class Witness:
+    """The witness of the store at `store_path`, a file in `directory` that is named after that path."""
+
+    def __init__(self, directory: str, store_path: str) -> None:
+        name = os.path.basename(store_path) + "." + lines.digest(os.fsencode(store_path))[:16]
+        self.path = os.path.join(directory, name)
+        self._directory = directory
+
+    def read(self) -> Seen | None:
+        """Return what was seen last, or None where there is no witness yet.
+
+        Raises ValueError where the file is damaged, OSError where it cannot be read.
+        """
+        try:
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            words = os.read(file, 200).split(b"\n")[0].decode("ascii", "replace").split(" ")
+        finally:
+            os.close(file)
+        if len(words) != 3 or words[0] != _MAGIC or len(words[2]) != 64 or not words[1].isdigit():
+            raise ValueError("it is damaged")
+        return Seen(int(words[1]), words[2])
+
+    def write(self, seq: int, hash: str) -> None:
+        """Remember the entry. The caller holds the store's write lock. Raises OSError."""
+        fresh = self.path + ".new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            file = os.open(fresh, flags, 0o600)
+        except FileNotFoundError:
+            os.makedirs(self._directory, 0o700, exist_ok=True)
+            os.chmod(self._directory, 0o700)
+            file = os.open(fresh, flags, 0o600)
+        try:
+            os.fchmod(file, 0o600)
+            os.write(file, f"{_MAGIC} {seq} {hash}\n".encode("ascii"))
+        finally:
+            os.close(file)
+        os.rename(fresh, self.path)
+
+
+def look(witness: Witness | None) -> tuple[Seen | None, Exception | None]:
+    """Return what the witness saw, or what is wrong with it."""
+    try:
+        return (witness.read() if witness else None), None
+    except (OSError, ValueError) as error:
+        return None, error
