@@ -109,6 +109,11 @@ class RunFile:
         fcntl.flock(self.fd, fcntl.LOCK_UN)
         os.close(self.fd)
 
+    def leave(self) -> None:
+        """Unlock the file and leave it for whoever brings the run's record over from the journal."""
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
+        os.close(self.fd)
+
     def _fill_head(self, frames: list[Frame]) -> list[Frame]:
         """Append `frames` to the head section; return those for which it has no room."""
         at = self._lengths[0]

@@ -22,8 +22,8 @@ _NETWORK = frozenset((
 ))  # fmt: skip
 
 
-def create(path: str, lock: WriteLock, witness: Witness | None, wait_s: float, mountinfo: str | None) -> os.stat_result:
-    """Make the store behind the write lock, unless another start just did, and return the file's status.
+def create(path: str, lock: WriteLock, witness: Witness | None, wait_s: float, mountinfo: str | None) -> None:
+    """Make the store behind the write lock, unless another start just did.
 
     Raises StoreError where the witness knows of entries, UnsafeError on a network file system.
     """
@@ -44,29 +44,20 @@ def create(path: str, lock: WriteLock, witness: Witness | None, wait_s: float, m
                     _migrate(connection, path, 0)
             finally:
                 connection.close()
-        return os.stat(path)
     except OSError as error:
         raise StoreError(path, f"cannot be created: {error.strerror} (uid {os.geteuid()})") from error
     finally:
         lock.release()
 
 
-def upgrade(
-    connection: _sqlite3.Connection, path: str, version: int, lock: WriteLock, witness: Witness | None, wait_s: float
-) -> None:
-    """Bring an older schema up to date behind the write lock. Raises StoreError for a newer one."""
+def upgrade(connection: _sqlite3.Connection, path: str, version: int, witness: Witness | None) -> None:
+    """Bring an older schema up to date. The caller holds the write lock. Raises StoreError for a newer one."""
     if version > sqlite.SCHEMA:
         why = f"its schema is {version}, newer than this program's ({sqlite.SCHEMA}); upgrade runguard on this host"
         raise StoreError(path, why)
-    lock.take(wait_s)
-    try:
-        version = sqlite.identify(connection, path)
-        if version == 0:
-            _refuse_to_begin_anew(path, witness)
-        if version < sqlite.SCHEMA:
-            _migrate(connection, path, version)
-    finally:
-        lock.release()
+    if version == 0:
+        _refuse_to_begin_anew(path, witness)
+    _migrate(connection, path, version)
 
 
 def absent(path: str, witness: Witness | None) -> StoreError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _sqlite3
 import os
+import time
 
 from runguard.errors import StoreError
 from runguard.record import NamedTuple
@@ -16,9 +17,9 @@ from runguard.store.writelock import WriteLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Self
 
 
 class Appended(NamedTuple):
@@ -32,15 +33,21 @@ class Appended(NamedTuple):
 class ReadOnlyStore(Reader):
     """A store that is asked and never written. `remarks` are sentences for the person at the terminal."""
 
-    def __init__(self, connection: _sqlite3.Connection, path: str) -> None:
+    def __init__(self, path: str, connection: _sqlite3.Connection | None) -> None:
         self.path = path
         self.remarks: list[str] = []
         self._connection = connection
         self._statements = statements.load()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(self._statements[name], parameters).fetchall()
+            return self._open().execute(self._statements[name], parameters).fetchall()
         except (_sqlite3.Error, MemoryError) as error:
             raise failed(self.path, error) from error
 
@@ -69,7 +76,12 @@ class ReadOnlyStore(Reader):
 
     def close(self) -> None:
         """Close the database."""
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _open(self) -> _sqlite3.Connection:
+        assert self._connection is not None
+        return self._connection
 
 
 class Store(ReadOnlyStore):
@@ -77,20 +89,20 @@ class Store(ReadOnlyStore):
 
     def __init__(
         self,
-        connection: _sqlite3.Connection,
         path: str,
-        found: os.stat_result,
+        open_locked: Callable[[str, Witness | None, float], _sqlite3.Connection],
         author: Author,
         lock: WriteLock,
         witness: Witness | None,
         wait_s: float,
     ) -> None:
-        super().__init__(connection, path)
+        super().__init__(path, None)
         self.author = author
         self.lock = lock
         self.witness = witness
         self.wait_s = wait_s
-        self._found = found
+        self._open_locked = open_locked
+        self._found: os.stat_result | None = None
 
     def write(self) -> Transaction:
         """Return a transaction to enter: it queues for the write lock, commits at the end, undoes all on an error."""
@@ -106,31 +118,47 @@ class Store(ReadOnlyStore):
     def send(self, name: str, parameters: Mapping[str, Any]) -> int:
         """Send a statement and return how many rows it changed. Raises StoreError."""
         try:
-            return self._connection.execute(self._statements[name], parameters).rowcount
+            return self._open().execute(self._statements[name], parameters).rowcount
         except (_sqlite3.Error, MemoryError) as error:
             raise failed(self.path, error) from error
 
     def control(self, statement: str) -> None:
         """Send a statement that begins or ends a transaction. Raises StoreError."""
         try:
-            self._connection.execute(statement)
+            self._open().execute(statement)
         except (_sqlite3.Error, MemoryError) as error:
             raise failed(self.path, error) from error
 
     def in_transaction(self) -> bool:
         """Tell whether a transaction is open: SQLite ends one by itself on some errors."""
-        return self._connection.in_transaction
+        return self._connection is not None and self._connection.in_transaction
 
-    def still_in_place(self) -> bool:
-        """Tell whether the open file is still the one at the path."""
+    def open_locked(self, wait_s: float) -> None:
+        """Open the file unless it is open. The caller holds the write lock.
+
+        Raises StoreError, also where the open file is no longer the one at the path.
+        """
         try:
-            return os.path.samestat(os.stat(self.path), self._found)
-        except OSError:
-            return False
+            found = os.stat(self.path)
+        except OSError as error:
+            raise StoreError(self.path, f"{error.strerror} (uid {os.geteuid()})") from error
+        if self._found is None:
+            self._connection, self._found = self._open_locked(self.path, self.witness, wait_s), found
+        elif not os.path.samestat(found, self._found):
+            raise StoreError(self.path, "the file was replaced while it was open")
 
     def close(self) -> None:
-        self._connection.close()
+        super().close()
         self.lock.close()
+
+    def _open(self) -> _sqlite3.Connection:
+        if self._connection is None:
+            self.lock.take(self.wait_s)
+            try:
+                self.open_locked(self.wait_s)
+            finally:
+                self.lock.release()
+        return super()._open()
 
 
 class Transaction:
@@ -144,10 +172,10 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         store = self.store
+        until_s = time.monotonic() + store.wait_s
         store.lock.take(store.wait_s)
         try:
-            if not store.still_in_place():
-                raise StoreError(store.path, "the file was moved, deleted or replaced while it was open")
+            store.open_locked(max(until_s - time.monotonic(), 0.1))
             seen, damage = look(store.witness)
             store.control("BEGIN IMMEDIATE")
             last = store.last_line()

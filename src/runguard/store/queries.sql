@@ -67,6 +67,10 @@ ORDER BY start_seq DESC LIMIT 1
 -- The runs of a job without a finish, oldest first.
 SELECT /*run_columns*/ FROM run WHERE job = :job AND outcome = 'running' ORDER BY start_seq
 
+-- name: registered
+-- Whether a job is known.
+SELECT registered_seq FROM job WHERE job = :job
+
 -- name: revisions
 -- The revisions of a job's schedule, oldest first.
 SELECT number, expression, zone, policy, gap, fold, after_us FROM revision WHERE job = :job ORDER BY number

@@ -97,6 +97,10 @@ class Reader:
         """Return the runs of a job that have no finish, oldest first."""
         return [Run(*row) for row in self.rows("running", job=job)]
 
+    def registered(self, job: str) -> bool:
+        """Tell whether the job is known, with or without a schedule. Raises StoreError."""
+        return bool(self.rows("registered", job=job))
+
     def revisions(self, job: str) -> list[Revision]:
         """Return the revisions of a job's schedule, oldest first; none for a job without a schedule."""
         return [Revision(row[0], Schedule(*row[1:6]), row[6]) for row in self.rows("revisions", job=job)]

@@ -21,7 +21,7 @@ WAIT_S = 30.0
 READER_WAIT_S = 10.0
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-")
-_LOCAL_MAJOR = 0  # devices with this major number have no disk of their own: tmpfs, overlay, btrfs, and every network
+_NO_DISK = 0  # major number of devices without a disk of their own: tmpfs, overlay, btrfs, and every network
 
 
 def open_store(
@@ -33,12 +33,15 @@ def open_store(
     wait_s: float = WAIT_S,
     mountinfo: str | None = None,
 ) -> Store:
-    """Open the store at `path` for writing; with `create`, make it where there is none yet.
+    """Return the store at `path` for writing; with `create`, make it where there is none yet.
 
     The directory is made 0700 where it is missing and the files 0600, whatever the umask. `mountinfo` replaces
-    `/proc/self/mountinfo`. Raises UnsafeError for a network file system; StoreError where the store cannot be used,
-    where its schema is newer than this program, and where it is missing, empty or rewound though the witness knows
-    more ("history lost"): it is never repaired and never begun anew.
+    `/proc/self/mountinfo`. An existing file is opened by the first write or question, behind the write lock, so that
+    a start queues once and nothing is polled beside another's commit.
+
+    Raises UnsafeError for a network file system. Here or at the first use raises StoreError where the store cannot be
+    used, where its schema is newer than this program, and where it is missing, empty or rewound though the witness
+    knows more ("history lost"): it is never repaired and never begun anew.
     """
     path = _resolved(path)
     lock = WriteLock(path)
@@ -49,19 +52,12 @@ def open_store(
 
         if not create:
             raise creation.absent(path, witness)
-        found = creation.create(path, lock, witness, wait_s, mountinfo)
-    elif mountinfo is not None or os.major(found.st_dev) == _LOCAL_MAJOR:
+        creation.create(path, lock, witness, wait_s, mountinfo)
+    elif mountinfo is not None or os.major(found.st_dev) == _NO_DISK:
         from runguard.store import creation
 
         creation.refuse_network(path, found.st_dev, mountinfo)
-    connection = connect(path, "rw", wait_s)
-    version = identify(connection, path)
-    if version != SCHEMA:
-        from runguard.store import creation
-
-        creation.upgrade(connection, path, version, lock, witness, wait_s)
-    _prepare(connection, path)
-    return Store(connection, path, found, author, lock, witness, wait_s)
+    return Store(path, _open_locked, author, lock, witness, wait_s)
 
 
 def open_reader(path: str, *, witness_directory: str | None = None, wait_s: float = READER_WAIT_S) -> ReadOnlyStore:
@@ -92,7 +88,7 @@ def open_reader(path: str, *, witness_directory: str | None = None, wait_s: floa
         version = identify(connection, path)
     if version == 0:
         raise StoreError(path, "nothing has been recorded in it yet")
-    store = ReadOnlyStore(connection, path)
+    store = ReadOnlyStore(path, connection)
     if damage and not isinstance(damage, PermissionError):  # an auditor may not see the witness
         store.remark_witness(witness, damage)
     if seen:
@@ -124,7 +120,14 @@ def identify(connection: _sqlite3.Connection, path: str) -> int:
     raise StoreError(path, "it is a database of another program, not runguard's")
 
 
-def _prepare(connection: _sqlite3.Connection, path: str) -> None:
+def _open_locked(path: str, witness: Witness | None, wait_s: float) -> _sqlite3.Connection:
+    """Open the file for writing. The caller holds the write lock. Raises StoreError."""
+    connection = connect(path, "rw", wait_s)
+    version = identify(connection, path)
+    if version != SCHEMA:
+        from runguard.store import creation
+
+        creation.upgrade(connection, path, version, witness)
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
         connection.execute("PRAGMA synchronous = FULL")
@@ -134,6 +137,7 @@ def _prepare(connection: _sqlite3.Connection, path: str) -> None:
         raise failed(path, error) from error
     if mode != "truncate":
         raise StoreError(path, f"its journal mode is {mode} and cannot be changed now")
+    return connection
 
 
 def _roll_back(path: str, wait_s: float) -> None:

@@ -1,0 +1,315 @@
+"""Bookkeeping of one start: in the store or, while that fails, in this host's journal. It fails open, never silently.
+
+The order inside the one write transaction before the command is part of the product: reconcile the journal, close runs
+that died, register or revise, fix the window's start, decide, record.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runguard import clock
+from runguard.errors import NoTraceError, RunguardError, StoreError
+from runguard.guard import liveness
+from runguard.guard.answering import Answer, answer
+from runguard.guard.decide import Proceed, Question, Refuse, decide
+from runguard.guard.excerpts import masked
+from runguard.guard.holding import holder_of
+from runguard.guard.prepare import early_us
+from runguard.guard.start import window_fields
+from runguard.instant import SECOND_US, rfc3339
+from runguard.record import NamedTuple
+from runguard.store.journal import Journal
+from runguard.store.sqlite import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from runguard.guard.liveness import Life
+    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.voice import Voice
+    from runguard.model import Earlier, Holder, Window
+    from runguard.store.database import Appended, Store, Transaction
+    from runguard.store.journal import Reconciled
+    from runguard.store.reads import Ping, Run
+
+
+class Opening(NamedTuple):
+    """What came of the transaction before the command."""
+
+    decision: Proceed | Refuse
+    window: Window | None
+
+
+class _BroughtOver(NamedTuple):
+    """What a transaction took over from the journal, to be cleared once it is committed."""
+
+    reconciled: Reconciled
+    emptied: tuple[str, ...]  # run files whose output is in the store now
+
+
+class Books:
+    """Where one start records what it does; faults are said with `voice` and go into the record."""
+
+    def __init__(self, prepared: Prepared, places: Places, voice: Voice) -> None:
+        self._prepared = prepared
+        self._start = prepared.start
+        self._places = places
+        self._voice = voice
+        self._journal = Journal(places.state, prepared.author)
+        self._mask = (prepared.secrets, prepared.settings.mask)
+
+    def open(self, fields: dict[str, Any]) -> Opening:
+        """Decide what this start does and record it, before the command: `fields` are the start's own.
+
+        Raises StoreError where the store fails and the job says `refuse`, NoTraceError where nothing can be written,
+        UnsafeError where the store must not be used.
+        """
+        if remark := self._journal.prepare():
+            self._voice(remark)
+        try:
+            with self._store() as store:
+                with store.write() as tx:
+                    brought_over = self._bring_over(tx)
+                    opening = self._decide_and_record(tx, fields)
+                self._clear(store, brought_over)
+                return opening
+        except StoreError as error:
+            if self._prepared.settings.on_store_failure == "refuse":
+                raise
+            self._voice(f"{error}; recording in the journal instead")
+        return self._open_in_journal(fields)
+
+    def refuse(self, refusal: Refuse, fields: dict[str, Any], holder: Holder | None = None) -> None:
+        """Record a start that is refused without a decision about its window. Never raises for want of a place."""
+        try:
+            with self._store() as store:
+                with store.write() as tx:
+                    brought_over = self._bring_over(tx)
+                    found = answer(store, self._start, early_us(self._prepared.settings))
+                    self._record_refusal(tx, refusal, found, fields, holder)
+                self._clear(store, brought_over)
+        except RunguardError as error:
+            refused = self._refusal(refusal, Answer(self._start.expected, None), fields, holder)
+            self._write_to_journal("run.refused", refused, error)
+
+    def finish(self, fields: dict[str, Any], head: bytes, tail: bytes) -> Appended | None:
+        """Record the end. Returns the ledger's new head; None where the journal had to take it: keep the run file."""
+        try:
+            with self._store() as store:
+                with store.write() as tx:
+                    brought_over = self._bring_over(tx)
+                    appended = tx.append("run.finish", clock.look().wall_us, fields)
+                    if not appended.superseded:
+                        tx.keep_output(self._start.run_id, head, tail)
+                self._clear(store, brought_over)
+                return appended
+        except RunguardError as error:
+            self._write_to_journal("run.finish", fields, error)
+        return None
+
+    def record_pings(self, pings: list[Ping]) -> None:
+        """Record what became of the pings, after everything else."""
+        if not pings:
+            return
+        try:
+            with self._store() as store:
+                store.record_pings(self._start.run_id, pings)
+        except RunguardError as error:
+            self._voice(f"{error}; what became of the ping is not recorded")
+
+    def _store(self) -> Store:
+        return open_store(
+            self._places.store, author=self._prepared.author, create=True, witness_directory=self._places.witness
+        )
+
+    def _decide_and_record(self, tx: Transaction, fields: dict[str, Any]) -> Opening:
+        store, start, settings = tx.store, self._start, self._prepared.settings
+        alive = self._close_dead_runs(tx)
+        found = answer(store, start, early_us(settings))
+        expected = found.expected
+        window = expected.resolution.window if expected else None
+        decision: Proceed | Refuse
+        if alive is not None:
+            run, life = alive
+            holder = holder_of(run, life)
+            decision = Refuse("overlap", settings.conflict_exit, f"run {run.number} still runs: {life.because}")
+            self._record_refusal(tx, decision, found, fields, holder)
+            return Opening(decision, window)
+        self._notice_clock_step(store)
+        decision = decide(self._question(found, store.latest(start.job, window.key) if window else None))
+        if isinstance(decision, Refuse):
+            self._record_refusal(tx, decision, found, fields, None)
+            return Opening(decision, window)
+        if found.change:
+            tx.append("job.changed", start.at_us, found.change)
+        number = store.next_number()
+        tx.append("run.start", start.at_us, self._start_fields(number, found, decision, fields))
+        return Opening(decision, window)
+
+    def _open_in_journal(self, fields: dict[str, Any]) -> Opening:
+        """Decide by what this host's journal knows: beyond that the window counts as open."""
+        found = Answer(self._start.expected, None)
+        window = found.expected.resolution.window if found.expected else None
+        earlier = self._journal.latest(self._start.job, window.key) if window else None
+        if earlier is not None and earlier.outcome == "running":
+            earlier = earlier._replace(outcome="lost")  # we hold the job's lock
+        decision = decide(self._question(found, earlier))
+        if isinstance(decision, Refuse):
+            self._journal.write("run.refused", self._start.at_us, self._refusal(decision, found, fields, None))
+        else:
+            entry = self._start_fields(None, found, decision, fields)
+            self._journal.write("run.start", self._start.at_us, entry)
+        return Opening(decision, window)
+
+    def _question(self, found: Answer, earlier: Earlier | None) -> Question:
+        resolution = found.expected.resolution if found.expected else None
+        return Question(
+            window=resolution.window if resolution else None,
+            earlier=earlier,
+            off_schedule=resolution.off_schedule if resolution else False,
+            next_in_us=resolution.next_due_us - self._start.intended_us if resolution else 0,
+            manual=self._start.trigger == "manual",
+            on_lost=self._prepared.settings.on_lost,
+        )
+
+    def _close_dead_runs(self, tx: Transaction) -> tuple[Run, Life] | None:
+        """Close the job's runs that died without a finish; return one that still lives, if any."""
+        alive = None
+        for run in tx.store.running(self._start.job):
+            life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, self._places.runs)
+            if life.state != liveness.LOST:
+                alive = alive or (run, life)
+                continue
+            tx.append("run.finish", self._start.at_us, _lost_fields(run, life))
+            head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
+            tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
+            self._voice(f"run {run.number} is lost: {life.because}")
+            _unlink(os.path.join(self._places.runs, run.run_id))
+        return alive
+
+    def _notice_clock_step(self, store: Store) -> None:
+        """Remark where the real clock is before a due that a run has finished for (time.md, rule 5)."""
+        if self._start.expected is None or self._start.intended_us != self._start.at_us:
+            return
+        due_us = store.last_finished_due_us(self._start.job)
+        if due_us is not None and self._start.at_us < due_us - early_us(self._prepared.settings):
+            self._voice(f"clock_stepped: the clock is before {rfc3339(due_us)}, the due of a run that has finished")
+
+    def _start_fields(
+        self, number: int | None, found: Answer, decision: Proceed, fields: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            **self._common(number, found),
+            "attempt": decision.attempt,
+            "supersedes": decision.supersedes,
+            **fields,
+            "remarks": self._voice.take(),
+        }
+
+    def _record_refusal(
+        self, tx: Transaction, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None
+    ) -> None:
+        if found.change and found.change["change"] == "registered":
+            tx.append("job.changed", self._start.at_us, found.change)
+        entry = self._refusal(refusal, found, fields, holder)
+        tx.append("run.refused", self._start.at_us, {**entry, "number": tx.store.next_number()})
+
+    def _refusal(
+        self, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None
+    ) -> dict[str, Any]:
+        return {
+            **self._common(None, found),
+            "why": refusal.why,
+            "because": refusal.because,
+            "returned": refusal.status,
+            "holder": _holder_fields(holder),
+            **fields,
+            "remarks": self._voice.take(),
+        }
+
+    def _common(self, number: int | None, found: Answer) -> dict[str, Any]:
+        """Return what starts and refused starts have in common."""
+        start, expected = self._start, found.expected
+        late_s = (start.at_us - expected.resolution.window.due_us) / SECOND_US if expected else None
+        return {
+            "run_id": start.run_id,
+            "number": number,
+            "job": start.job,
+            "revision": found.revision,
+            "window": window_fields(expected, expected.resolution.window) if expected else None,
+            "late_s": late_s,
+            "trigger": start.trigger,
+            "reason": start.reason,
+            "parent": start.parent,
+            "boot_id": start.boot_id,
+            "guard_pid": start.guard_pid,
+            "guard_start": start.guard_ticks,
+        }
+
+    def _bring_over(self, tx: Transaction) -> _BroughtOver:
+        """Bring the journal into the ledger, with the output that its runs left in their run files."""
+        ended = [each["run_id"] for each in self._journal.entries() if each["kind"] == "run.finish"]
+        reconciled = self._journal.reconcile(tx)
+        emptied = []
+        for run_id in ended:
+            path = os.path.join(self._places.runs, run_id)
+            left = liveness.left_by(path)
+            if left and tx.store.run(run_id) and tx.store.output(run_id) is None:
+                tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
+                emptied.append(path)
+        return _BroughtOver(reconciled, tuple(emptied))
+
+    def _clear(self, store: Store, brought_over: _BroughtOver) -> None:
+        """Remove what is committed now, and say what the store and the journal have to remark."""
+        reconciled = brought_over.reconciled
+        for remark in (*reconciled.remarks, *self._journal.clear(reconciled), *store.remarks):
+            self._voice(remark)
+        for path in brought_over.emptied:
+            _unlink(path)
+
+    def _write_to_journal(self, kind: str, fields: dict[str, Any], error: RunguardError) -> None:
+        self._voice(f"{error}; recording in the journal instead")
+        try:
+            self._journal.write(kind, clock.look().wall_us, fields)
+        except NoTraceError as none:
+            self._voice(f"{none}; {kind} of run {self._start.run_id} is recorded nowhere")
+
+
+def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
+    left = life.left
+    return {
+        "run_id": run.run_id,
+        "outcome": "lost",
+        "exit_status": None,
+        "returned": None,
+        "signal": None,
+        "why": life.because,
+        "finished": None,
+        "duration_s": None,
+        "command_pid": life.command_pid,
+        "output": {
+            "stdout": {"bytes": left.stdout_bytes, "sha256": None},
+            "stderr": {"bytes": left.stderr_bytes, "sha256": None},
+            "omitted_bytes": left.omitted_bytes,
+        }
+        if left
+        else None,
+        "remarks": [],
+    }
+
+
+def _holder_fields(holder: Holder | None) -> dict[str, Any] | None:
+    if holder is None:
+        return None
+    fields = holder._asdict()
+    fields["started"] = rfc3339(fields.pop("started_us"))
+    return fields
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # gone, or its directory is read-only: the run is closed all the same

@@ -1,0 +1,67 @@
+"""The command of a start: which code it is, what the record says of it, and how it is to be run."""
+
+from __future__ import annotations
+
+import sys
+
+from runguard.errors import SpawnError
+from runguard.guard import process, provenance
+from runguard.guard.start import command_environ
+from runguard.heartbeat.redact import mask_argv
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.provenance import Provenance
+    from runguard.guard.start import Start
+    from runguard.model import Window
+
+_PYTHON = ".".join(str(part) for part in sys.version_info[:3])
+
+
+def code_of(start: Start) -> Provenance:
+    """Describe the program that will run and the scripts it is given; what cannot be found is told by the spawn."""
+    if start.shell:
+        words = tuple(word.strip("'\"();&|<>") for word in start.argv[0].split())
+        return provenance.describe(process.SHELL, words)
+    try:
+        program: str | None = process.find_program(start.argv[0], start.environ.get("PATH"))
+    except SpawnError:
+        program = None
+    return provenance.describe(program, start.argv[1:])
+
+
+def fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
+    """Return what the entry of a start says of its command."""
+    start, settings = prepared.start, prepared.settings
+    argv, was_masked = mask_argv(start.argv, start.environ, settings.mask, settings.ping or "")
+    return {
+        "argv": argv,
+        "masked": was_masked,
+        "shell": start.shell,
+        "cwd": start.cwd,
+        "path": start.environ.get("PATH"),
+        "program": code.program.fields() if code.program else None,
+        "inputs": [each.fields() for each in code.inputs],
+        "commit": code.commit,
+        "python": _PYTHON,
+    }
+
+
+def plan_of(
+    prepared: Prepared, places: Places, inherit: tuple[int, ...], window: Window | None, attempt: int
+) -> process.Plan:
+    """Return how the command is to be run as `attempt` of `window`, inheriting the descriptors `inherit`."""
+    settings = prepared.settings
+    return process.Plan(
+        argv=prepared.start.argv,
+        environ=command_environ(prepared.start, window, attempt),
+        shell=settings.shell,
+        inherit=inherit,
+        timeout_s=settings.timeout_s,
+        kill_after_s=settings.kill_after_s,
+        output=settings.output,
+        spool_dir=places.spool,
+    )

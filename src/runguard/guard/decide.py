@@ -1,0 +1,69 @@
+"""What a start does about its window: a pure function of what is on record."""
+
+from __future__ import annotations
+
+from runguard.model import Earlier, Window
+from runguard.record import NamedTuple
+
+OFF_SCHEDULE_US = 3 * 3600 * 1_000_000
+
+DONE = ("succeeded", "waived")
+
+
+class Proceed(NamedTuple):
+    """Run the command as `attempt` of the window."""
+
+    attempt: int
+    supersedes: str | None  # run id of the attempt before
+    because: str
+
+
+class Refuse(NamedTuple):
+    """Do not run the command: exit with `status`. `why` is one of model.REFUSALS."""
+
+    why: str
+    status: int
+    because: str
+    earlier: Earlier | None = None
+
+
+class Question(NamedTuple):
+    """All that the decision depends on."""
+
+    window: Window | None
+    earlier: Earlier | None
+    off_schedule: bool = False
+    next_in_us: int = OFF_SCHEDULE_US + 1  # from now to the next due
+    manual: bool = False
+    on_lost: str = "hold"
+
+
+def decide(question: Question) -> Proceed | Refuse:
+    """Return what a start that holds the lock does (design.md, "Decisions and exit statuses")."""
+    window, earlier = question.window, question.earlier
+    if window is None:
+        return Proceed(1, None, "the run has no window")
+    if earlier is None:
+        return Proceed(1, None, "the window is open")
+    name = f"run {earlier.number}" if earlier.number is not None else f"run {earlier.run_id}"
+    if question.manual:
+        return Proceed(earlier.attempt + 1, earlier.run_id, f"a person runs it again; {name} {earlier.outcome}")
+    if earlier.outcome in DONE:
+        return _answered(question, earlier, name)
+    if earlier.outcome == "lost" and question.on_lost == "hold":
+        because = f"{name} of this window was lost and may have done part of its work; look, then run it with --reason"
+        return Refuse("held", 75, because, earlier)
+    return Proceed(earlier.attempt + 1, earlier.run_id, f"{name} of this window {_was(earlier.outcome)}")
+
+
+def _answered(question: Question, earlier: Earlier, name: str) -> Refuse:
+    """A done window: a duplicate, or a sign that the daemon fires by another zone (time.md, rule 4)."""
+    if question.off_schedule and question.next_in_us <= OFF_SCHEDULE_US:
+        minutes = question.next_in_us // 60_000_000
+        because = f"started {minutes} min before the next due, and the window before it is done by {name}: does the cron daemon use another time zone?"
+        return Refuse("off-schedule", 0, because, earlier)
+    return Refuse("duplicate", 0, f"the window is done by {name} ({earlier.outcome})", earlier)
+
+
+def _was(outcome: str) -> str:
+    return {"timed_out": "timed out", "running": "never finished"}.get(outcome, f"was {outcome}" if outcome != "failed" else outcome)

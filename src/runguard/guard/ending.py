@@ -1,0 +1,99 @@
+"""How a run ended: outcome, the command's exit status and ours (design.md, "Decisions and exit statuses")."""
+
+from __future__ import annotations
+
+from _signal import SIGKILL  # type: ignore[import-not-found]
+
+from runguard.errors import SpawnError
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from runguard.guard.capture import Capture, Kept
+    from runguard.guard.provenance import Code
+    from runguard.guard.supervise import Ended
+
+TIMED_OUT = 124
+SIGNALLED = 128  # plus the signal's number, as a shell has it
+
+
+class Verdict(NamedTuple):
+    """One run, judged."""
+
+    outcome: str  # of model.OUTCOMES
+    exit_status: int | None  # the command's
+    returned: int  # ours
+    signal: int | None
+    why: str | None
+
+
+def judge(ended: Ended, *, out_of_memory: bool = False) -> Verdict:
+    """Return the verdict on a command that ran."""
+    own = ended.exit_status if ended.signal is None else SIGNALLED + ended.signal
+    assert own is not None
+    if ended.timed_out:
+        returned = SIGNALLED + SIGKILL if ended.kill_sent else TIMED_OUT
+        return Verdict("timed_out", ended.exit_status, returned, ended.signal, None)
+    if ended.stop_signal is not None:
+        why = f"runguard was told to stop by signal {ended.stop_signal}"
+        return Verdict("cancelled", ended.exit_status, own, ended.signal, why)
+    if ended.signal is not None:
+        oom = out_of_memory and ended.signal == SIGKILL
+        return Verdict("killed", None, own, ended.signal, "oom" if oom else None)
+    return Verdict("succeeded" if own == 0 else "failed", own, own, None, None)
+
+
+def not_started(error: SpawnError) -> Verdict:
+    """Return the verdict on a command that could not be started."""
+    return Verdict("failed", None, error.status, None, str(error))
+
+
+def stopped_before(signal: int) -> Verdict:
+    """Return the verdict where we were told to stop before the command was started."""
+    return Verdict("cancelled", None, SIGNALLED + signal, None, f"told to stop by signal {signal} before the start")
+
+
+def finish_fields(run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code]) -> dict[str, Any]:
+    """Return what the `run.finish` entry says of the end itself."""
+    return {
+        "run_id": run_id,
+        "outcome": verdict.outcome,
+        "exit_status": verdict.exit_status,
+        "returned": verdict.returned,
+        "signal": verdict.signal,
+        "why": verdict.why,
+        "duration_s": round(ended.duration_s, 6) if ended else 0.0,
+        "user_s": round(ended.user_s, 6) if ended else None,
+        "system_s": round(ended.system_s, 6) if ended else None,
+        "peak_memory_bytes": ended.peak_memory_bytes if ended else None,
+        "stragglers": [each._asdict() for each in ended.holders] if ended else [],
+        "hashed": [code.fields() for code in hashed],
+    }
+
+
+def output_fields(capture: Capture, kept: Kept, head: bytes, tail: bytes, *, merged: bool) -> dict[str, Any]:
+    """Return what the entry says of the output: sizes, the hash of each whole stream, and those of what is kept."""
+    from runguard.guard.provenance import small_sha256
+
+    return {
+        "merged": merged,
+        "stdout": capture.stream(1)._asdict(),
+        "stderr": capture.stream(2)._asdict(),
+        "kept_bytes": kept.kept_bytes,
+        "omitted_bytes": kept.omitted_bytes,
+        "head_sha256": small_sha256(head),
+        "tail_sha256": small_sha256(tail),
+    }
+
+
+def oom_kills() -> int:
+    """Return how many processes of our control group the kernel has killed for want of memory (cgroup v2), or 0."""
+    try:
+        with open("/proc/self/cgroup", encoding="ascii", errors="replace") as file:
+            group = next((line[3:].strip() for line in file if line.startswith("0::")), "")
+        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="ascii") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,75 @@
+"""The command between its durable start and its end: spawned, supervised, with everything slow beside it."""
+
+from __future__ import annotations
+
+import os
+
+from runguard.errors import SpawnError
+from runguard.guard.capture import Capture
+from runguard.guard.ending import Verdict, judge, not_started, oom_kills, stopped_before
+from runguard.guard.process import Plan, spawn
+from runguard.guard.provenance import Code, Provenance, hash_slowly
+from runguard.guard.supervise import Beside, Ended, supervise
+from runguard.record import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from runguard.guard.runfile import RunFile
+    from runguard.guard.signals import Signals
+
+
+class Execution(NamedTuple):
+    """What came of the command."""
+
+    verdict: Verdict
+    ended: Ended | None  # None: it was never started
+    capture: Capture
+    merged: bool  # stdout and stderr were one pipe
+    command_pid: int | None
+    hashed: list[Code]  # files that were hashed beside the command
+
+
+def execute(
+    plan: Plan,
+    signals: Signals,
+    capture: Capture,
+    code: Provenance,
+    work: RunFile | None,
+    beside: tuple[Beside, ...],
+) -> Execution:
+    """Run the command of `plan` and return how it ended. A command that cannot be started has ended too."""
+    hashed: list[Code] = []
+    if signals.stop is not None:
+        return Execution(stopped_before(signals.stop), None, capture, False, None, hashed)
+    if plan.output == "on-failure":
+        _make_private(plan.spool_dir)
+    try:
+        child = spawn(plan, signals)
+    except SpawnError as error:
+        return Execution(not_started(error), None, capture, False, None, hashed)
+    if work is not None:
+        work.spawned(child.pid)
+    killed_before: list[int] = []
+    slow = (
+        Beside(0.0, _count_oom_kills(killed_before)),
+        *((Beside(0.0, hash_slowly(code.unhashed(), hashed)),) if code.unhashed() else ()),
+        *beside,
+    )
+    ended = supervise(child, plan, signals, capture, slow, work)
+    out_of_memory = ended.signal is not None and bool(killed_before) and oom_kills() > killed_before[0]
+    verdict = judge(ended, out_of_memory=out_of_memory)
+    return Execution(verdict, ended, capture, child.merged, child.pid, hashed)
+
+
+def _count_oom_kills(found: list[int]) -> Iterator[None]:
+    found.append(oom_kills())
+    yield
+
+
+def _make_private(directory: str) -> None:
+    try:
+        os.mkdir(directory, 0o700)
+    except OSError:
+        return  # it exists, or the spool will say what is wrong with it

@@ -1,0 +1,177 @@
+"""`runguard run`: the order of steps is the product.
+
+Options and configuration, one look at the clock, the window; the lock; one write transaction that ends in a durable
+start; the command, and only now, beside it, anything slow; its end on record; the lock; the monitor; its own status.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from runguard import clock, paths
+from runguard.errors import NoTraceError, RunguardError, StoreError, UnsafeError
+from runguard.guard import holding, lock, runfile
+from runguard.guard.books import Books
+from runguard.guard.capture import Capture
+from runguard.guard.command import code_of, fields_of, plan_of
+from runguard.guard.decide import Refuse
+from runguard.guard.ending import finish_fields, output_fields
+from runguard.guard.excerpts import masked
+from runguard.guard.execution import Execution, execute
+from runguard.guard.prepare import Places, Prepared, prepare
+from runguard.guard.signals import Signals, listen
+from runguard.guard.telling import Monitor
+from runguard.guard.voice import Voice
+from runguard.instant import rfc3339
+from runguard.settings import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from runguard.guard.runfile import RunFile
+    from runguard.store.database import Appended
+
+
+def run(request: Request, environ: dict[str, str]) -> int:
+    """Run the command of `request` under guard and return the exit status."""
+    signals = listen()
+    voice = Voice(request.job)
+    prepared = prepare(request, environ, voice)  # options, configuration, one look at the clock, the window
+    if prepared.settings.dry_run:
+        from runguard.guard.foretell import foretell
+
+        return foretell(prepared)
+    monitor = Monitor(prepared, voice)
+    try:
+        return _guard(prepared, signals, monitor, voice)
+    except (UnsafeError, NoTraceError, StoreError) as error:
+        voice(str(error))
+        monitor.tell_refusal(error, signals)
+        return error.status
+
+
+def _guard(prepared: Prepared, signals: Signals, monitor: Monitor, voice: Voice) -> int:
+    """Take the lock, record, run, record, let go, tell. Raises the errors that refuse a start."""
+    places = _private_places(prepared)
+    books = Books(prepared, places, voice)
+    code = code_of(prepared.start)
+    fields = fields_of(prepared, code)
+    held = _lock(prepared, places, books, fields)
+    if held is None:
+        return _refuse_for_overlap(prepared, places, books, fields, voice)
+    work: RunFile | None = None
+    recorded: Appended | None = None
+    try:
+        held.note(holding.note(prepared.start, fields["argv"]))
+        work = _run_file(prepared, places, voice)
+        opening = books.open(fields)
+        if isinstance(opening.decision, Refuse):
+            _say_refusal(opening.decision, voice)
+            return opening.decision.status
+        inherit = (held.fd, work.fd) if work else (held.fd,)
+        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
+        capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
+        done = execute(plan, signals, capture, code, work, monitor.beside())
+        _say_what_was_wrong(prepared, done, voice)
+        recorded = _record_end(prepared, books, done, voice)
+        if recorded is None and work is not None:
+            work.leave()  # with its output, for whoever brings the journal over
+            work = None
+    finally:
+        if work is not None:
+            work.remove()
+        held.release()
+    books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
+    return done.verdict.returned
+
+
+def _private_places(prepared: Prepared) -> Places:
+    """Return where things are kept, made where they are missing. Raises UnsafeError where others could write there."""
+    if prepared.unsafe is not None:
+        raise prepared.unsafe
+    assert prepared.places is not None
+    paths.prepare(prepared.places.state)
+    beside_store = os.path.dirname(prepared.places.locks)
+    if not os.path.isdir(beside_store):
+        paths.prepare(beside_store)
+    return prepared.places
+
+
+def _lock(prepared: Prepared, places: Places, books: Books, fields: dict[str, Any]) -> lock.Lock | None:
+    """Take the job's lock, or return None where it is held. A lock that cannot be trusted is on record, and raised."""
+    try:
+        return lock.take(places.locks, prepared.start.job)
+    except UnsafeError as error:
+        books.refuse(Refuse("unsafe", error.status, str(error)), fields)
+        raise
+
+
+def _refuse_for_overlap(
+    prepared: Prepared, places: Places, books: Books, fields: dict[str, Any], voice: Voice
+) -> int:
+    holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
+    because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
+    refusal = Refuse("overlap", prepared.settings.conflict_exit, because)
+    _say_refusal(refusal, voice)
+    books.refuse(refusal, fields, holder)
+    return refusal.status
+
+
+def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | None:
+    """Create and lock the run's own file; without it (a full disk) the job's lock alone tells that the run lives."""
+    lock.ensure_private_directory(places.runs)
+    try:
+        return runfile.create(
+            places.runs,
+            prepared.start.run_id,
+            head_limit=prepared.settings.output_head_bytes,
+            tail_limit=prepared.settings.output_tail_bytes,
+            guard_start=prepared.start.guard_ticks,
+        )
+    except OSError as error:
+        voice(f"{places.runs}: {error.strerror}; the run has no file of its own")
+        return None
+
+
+def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice) -> Appended | None:
+    """Record how the run ended; returns None where the journal had to take it."""
+    mask = (prepared.secrets, prepared.settings.mask)
+    kept = done.capture.kept()
+    head, tail = masked(kept.head, *mask), masked(kept.tail, *mask)
+    fields = {
+        **finish_fields(prepared.start.run_id, done.verdict, done.ended, done.hashed),
+        "finished": rfc3339(clock.look().wall_us),
+        "command_pid": done.command_pid,
+        "output": output_fields(done.capture, kept, head, tail, merged=done.merged),
+        "remarks": voice.take(),
+    }
+    return books.finish(fields, head, tail)
+
+
+def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> None:
+    """Say what a person at three in the morning could not see from the command's own output and status."""
+    if done.ended is None:
+        voice(done.verdict.why or "the command was not started")
+        return
+    if done.verdict.outcome == "timed_out":
+        killed = ", then killed" if done.ended.kill_sent else ""
+        voice(f"timed out after {prepared.settings.timeout_s:g} s: the command was stopped{killed}")
+    if done.verdict.why == "oom":
+        voice("the kernel killed the command for want of memory")
+    for remark in done.ended.remarks:
+        voice(remark)
+
+
+def _say_refusal(refusal: Refuse, voice: Voice) -> None:
+    """Say that the command is not run; that a window is done already is news only to a person at a terminal."""
+    if refusal.why != "duplicate" or _stderr_is_terminal():
+        voice(f"not run ({refusal.why}): {refusal.because}")
+
+
+def _stderr_is_terminal() -> bool:
+    try:
+        return stat.S_ISCHR(os.fstat(2).st_mode) and os.isatty(2)
+    except OSError:
+        return False

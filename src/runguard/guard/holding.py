@@ -1,0 +1,63 @@
+"""Who holds a job's lock. For display only: exclusion is the kernel's, and nothing is decided by what stands here."""
+
+from __future__ import annotations
+
+from runguard.guard import host, liveness, lock
+from runguard.instant import from_rfc3339, rfc3339
+from runguard.model import Holder
+from runguard.store import lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.guard.liveness import Life
+    from runguard.guard.start import Start
+    from runguard.store.reads import Run
+
+_SHOWN_COMMAND = 200  # characters
+
+
+def note(start: Start, argv: tuple[str, ...]) -> bytes:
+    """Return what a holder writes into its lock file: `argv` has its secrets masked."""
+    fields = {
+        "run_id": start.run_id,
+        "guard_pid": start.guard_pid,
+        "guard_start": start.guard_ticks,
+        "boot_id": start.boot_id,
+        "started": rfc3339(start.at_us),
+        "command": " ".join(argv)[:_SHOWN_COMMAND],
+    }
+    return lines.encode(fields)
+
+
+def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
+    """Return the holder that the lock file of `job` names, or None where it names none."""
+    try:
+        fields = lines.parse(lock.read_note(locks, job))
+        life = liveness.judge(fields["run_id"], fields["guard_pid"], fields["boot_id"], runs)
+        started_us = from_rfc3339(fields["started"])
+        return Holder(fields["run_id"], None, fields["guard_pid"], life.command_pid, fields["command"], started_us)
+    except (KeyError, TypeError, ValueError):
+        return None  # the holder has not written it yet, or could not
+
+
+def holder_of(run: Run, life: Life) -> Holder:
+    """Return a living run as a holder."""
+    command = host.command_line(life.command_pid) if life.command_pid else ""
+    return Holder(run.run_id, run.number, run.guard_pid or 0, life.command_pid, command, run.started_us)
+
+
+def describe(holder: Holder | None, now_us: int) -> str:
+    """Return a clause that names the holder: `run 3f0c12ab (pid 412, for 5m: sleep 600)`."""
+    if holder is None:
+        return "a run that has not said who it is"
+    name = f"run {holder.number}" if holder.number is not None else f"run {holder.run_id[:8]}"
+    pid = f"pid {holder.command_pid}" if holder.command_pid else f"guard pid {holder.guard_pid}"
+    return f"{name} ({pid}, for {_span(now_us - holder.started_us)}: {holder.command})"
+
+
+def _span(span_us: int) -> str:
+    seconds = max(0, span_us // 1_000_000)
+    for unit, length_s in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds >= length_s:
+            return f"{seconds // length_s}{unit}"
+    return f"{seconds}s"

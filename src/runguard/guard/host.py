@@ -1,0 +1,76 @@
+"""Who and where we are: host, boot, processes, the person behind a start."""
+
+from __future__ import annotations
+
+import os
+
+from runguard.record import NamedTuple
+
+UNSET_LOGINUID = 0xFFFF_FFFF
+
+
+class Actor(NamedTuple):
+    """The person or account behind a start."""
+
+    uid: int
+    user: str
+    login: str | None  # who logged in, if the kernel knows it
+    sudo_user: str | None  # who called sudo
+
+
+def name() -> str:
+    """Return the host's name."""
+    return os.uname().nodename
+
+
+def boot_id() -> str:
+    """Return the kernel's id of this boot, or "" where it gives none."""
+    return _read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def actor(environ: dict[str, str]) -> Actor:
+    """Return who is behind this process."""
+    uid = os.getuid()
+    login_uid = _read("/proc/self/loginuid").strip()
+    login = _user(int(login_uid)) if login_uid.isdigit() and int(login_uid) != UNSET_LOGINUID else None
+    return Actor(uid, _user(uid), login, environ.get("SUDO_USER"))
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return the kernel's start time of the process in clock ticks since boot, or None where it has gone.
+
+    A zombie has gone: it does no work any more.
+    """
+    text = _read(f"/proc/{pid}/stat")
+    fields = text[text.rfind(")") + 2 :].split()
+    if len(fields) < 20 or fields[0] in ("Z", "X"):
+        return None
+    return int(fields[19])
+
+
+def lives(pid: int | None, ticks: int | None, boot: str) -> bool:
+    """Return whether the process with that pid, start time and boot is alive: a reused pid is another process."""
+    return pid is not None and ticks is not None and boot == boot_id() and start_ticks(pid) == ticks
+
+
+def command_line(pid: int) -> str:
+    """Return the command line of a process for display, or its short name in brackets."""
+    line = _read(f"/proc/{pid}/cmdline").rstrip("\0").replace("\0", " ")
+    return line or f"[{_read(f'/proc/{pid}/comm').strip() or pid}]"
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(65_536).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""

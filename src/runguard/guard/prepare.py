@@ -1,0 +1,154 @@
+"""From a command line to a start: options and configuration, one look at the clock, the window.
+
+Nothing here is written, locked or spawned, and no mistake in a schedule, zone or ping stops the job: it is said, and
+the job runs without.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runguard import __version__, clock, config, paths, zones
+from runguard.errors import RunguardError, ScheduleError, UnsafeError, ZoneError
+from runguard.guard import host
+from runguard.guard.start import Expected, Start, new_run_id
+from runguard.heartbeat import redact
+from runguard.instant import rfc3339
+from runguard.model import Schedule
+from runguard.record import NamedTuple
+from runguard.schedule import revisions
+from runguard.settings import Request, Settings
+from runguard.store.lines import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Say = Callable[[str], None]
+
+
+class Places(NamedTuple):
+    """Where this start keeps things; all absolute."""
+
+    state: str
+    store: str
+    locks: str
+    runs: str
+    spool: str
+    witness: str
+
+
+class Prepared(NamedTuple):
+    """A start with its settings. `unsafe` is why it must not go on, if it must not."""
+
+    start: Start
+    settings: Settings
+    author: Author
+    places: Places | None
+    secrets: tuple[str, ...]
+    unsafe: RunguardError | None
+
+
+def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
+    """Return what is to be started. Faults that a job survives are said; the others are in `unsafe`."""
+    state, unsafe = _state(environ)
+    settings, problems = config.effective(
+        request.values, environ, config.load(environ, state), request.job
+    )
+    for problem in problems:
+        if problem.severity == "unsafe":
+            unsafe = unsafe or UnsafeError(f"{problem.text}; nothing was started")
+        else:
+            say(problem.text + _consequence(problem.breaks))
+    look = clock.look()
+    intended_us = _intended_us(settings, environ, look.wall_us)
+    ticks = host.start_ticks(os.getpid())
+    start = Start(
+        run_id=new_run_id(),
+        job=request.job,
+        argv=request.command,
+        shell=settings.shell,
+        cwd=_working_directory(),
+        environ=environ,
+        at_us=look.wall_us,
+        intended_us=intended_us,
+        expected=_expected(settings, intended_us, say),
+        trigger="manual" if settings.reason is not None else "schedule",
+        reason=settings.reason,
+        parent=environ.get("RUNGUARD_RUN_ID"),
+        boot_id=host.boot_id(),
+        guard_pid=os.getpid(),
+        guard_ticks=ticks,
+    )
+    author = Author(host.name(), host.actor(environ)._asdict(), __version__)
+    secrets = redact.secrets_of(environ, settings.ping or "")
+    return Prepared(start, settings, author, _places(state, settings) if state else None, secrets, unsafe)
+
+
+def _state(environ: dict[str, str]) -> tuple[str | None, RunguardError | None]:
+    try:
+        return paths.state_directory(environ), None
+    except UnsafeError as error:
+        return None, error
+
+
+def _places(state: str, settings: Settings) -> Places:
+    """Locks and run files lie beside the store: two state directories with one store share them."""
+    store = settings.store or paths.default_store(state)
+    beside = os.path.dirname(os.path.realpath(store))
+    return Places(
+        state=state,
+        store=store,
+        locks=os.path.join(beside, "locks"),
+        runs=os.path.join(beside, "runs"),
+        spool=os.path.join(state, "spool"),
+        witness=os.path.join(state, "witness"),
+    )
+
+
+def _intended_us(settings: Settings, environ: dict[str, str], now_us: int) -> int:
+    """Return the instant whose window is answered: given, or the timer's, or now.
+
+    systemd's variable counts only in the very process that systemd started: a shell deep inside a long-lived service
+    inherits it too, and would answer the same window for ever.
+    """
+    if settings.scheduled_at_us is not None:
+        return settings.scheduled_at_us
+    timer_us = environ.get("TRIGGER_TIMER_REALTIME_USEC", "")
+    ours = environ.get("SYSTEMD_EXEC_PID") == str(os.getpid())
+    return int(timer_us) if ours and timer_us.isascii() and timer_us.isdigit() and len(timer_us) < 18 else now_us
+
+
+def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None:
+    if settings.schedule is None:
+        return None
+    schedule = Schedule(
+        settings.schedule, settings.timezone or zones.host_zone_name(), settings.policy, settings.gap, settings.fold
+    )
+    try:
+        data = zones.load(schedule.zone)
+        timetable = revisions.timetable(schedule, data.zone)
+        resolution = revisions.resolve(timetable, intended_us, early_us=early_us(settings))
+    except (ScheduleError, ZoneError) as error:
+        say(f"{error}{_consequence('window')}")
+        return None
+    if resolution.off_schedule:
+        late = rfc3339(resolution.window.due_us)
+        say(f"off schedule: the latest due was {late}, {resolution.late_s / 3600:.1f} h ago, and the next is nearer")
+    return Expected(schedule, timetable, data.tzdata, resolution)
+
+
+def early_us(settings: Settings) -> int:
+    """Return how much before a due a start answers it already."""
+    return round(settings.early_s * 1_000_000)
+
+
+def _consequence(breaks: str) -> str:
+    return {"window": "; the job runs without a window", "ping": "; the job runs without a ping"}.get(breaks, "")
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # it was deleted: the command finds the same

@@ -1,0 +1,109 @@
+"""One start: everything that is known about a run before anything is locked, written or spawned."""
+
+from __future__ import annotations
+
+import os
+
+from runguard.instant import rfc3339
+from runguard.model import Resolution, Schedule, Window
+from runguard.record import NamedTuple
+from runguard.schedule.windows import Timetable
+
+GIVEN = (
+    "RUNGUARD_RUN_ID",
+    "RUNGUARD_JOB",
+    "RUNGUARD_ATTEMPT",
+    "RUNGUARD_TRIGGER",
+    "RUNGUARD_WINDOW_KEY",
+    "RUNGUARD_SCHEDULED_AT",
+    "RUNGUARD_WINDOW_START",
+    "RUNGUARD_WINDOW_END",
+    "RUNGUARD_ITEMS",
+    "RUNGUARD_FENCE",
+)
+
+
+class Expected(NamedTuple):
+    """What the job's schedule says about this start."""
+
+    schedule: Schedule
+    timetable: Timetable
+    tzdata: str
+    resolution: Resolution  # by the schedule alone; the job's revisions may move the window's start
+
+
+class Start(NamedTuple):
+    """Who starts what, where and for which window."""
+
+    run_id: str
+    job: str
+    argv: tuple[str, ...]
+    shell: bool
+    cwd: str
+    environ: dict[str, str]
+    at_us: int  # the one look at the clock
+    intended_us: int  # the instant whose window is answered: at_us, or given from outside
+    expected: Expected | None
+    trigger: str
+    reason: str | None
+    parent: str | None
+    boot_id: str
+    guard_pid: int
+    guard_ticks: int | None
+
+
+def new_run_id() -> str:
+    """Return a random UUID (RFC 9562, version 4) as text."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def command_environ(start: Start, window: Window | None, attempt: int) -> dict[str, str]:
+    """Return the command's environment: ours, with the run's variables and without the ping URL.
+
+    Variables of the run that do not apply are unset, even inherited ones.
+    """
+    environ = {name: value for name, value in start.environ.items() if name not in GIVEN and name != "RUNGUARD_PING"}
+    environ["RUNGUARD_RUN_ID"] = start.run_id
+    environ["RUNGUARD_JOB"] = start.job
+    environ["RUNGUARD_ATTEMPT"] = str(attempt)
+    environ["RUNGUARD_TRIGGER"] = start.trigger
+    if window is not None:
+        environ["RUNGUARD_WINDOW_KEY"] = window.key
+        environ["RUNGUARD_SCHEDULED_AT"] = window.label
+        environ["RUNGUARD_WINDOW_START"] = rfc3339(window.start_us)
+        environ["RUNGUARD_WINDOW_END"] = rfc3339(window.due_us)
+    return environ
+
+
+def window_fields(expected: Expected | None, window: Window | None) -> dict[str, object] | None:
+    """Return a window as the ledger tells it: with the schedule, zone, policy and tzdata version actually used."""
+    if expected is None or window is None:
+        return None
+    return {
+        "key": window.key,
+        "start": rfc3339(window.start_us),
+        "due": rfc3339(window.due_us),
+        "label": window.label,
+        "nominal": window.nominal,
+        "how": window.how,
+        "fold": window.fold,
+        "collapsed": list(window.collapsed),
+        "zone": expected.schedule.zone,
+        "tzdata": expected.tzdata,
+        "schedule": schedule_fields(expected.schedule),
+    }
+
+
+def schedule_fields(schedule: Schedule) -> dict[str, object]:
+    """Return a schedule as the ledger tells it."""
+    return {
+        "expression": schedule.expression,
+        "zone": schedule.zone,
+        "policy": schedule.policy,
+        "gap": schedule.gap,
+        "fold": schedule.fold,
+    }

@@ -1,0 +1,80 @@
+"""The floors: a module imports only lower floors, or its own room."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "runguard"
+
+FLOORS = {
+    "": 0, "record": 0, "errors": 0, "instant": 0, "model": 0,
+    "settings": 1, "schedule": 1, "guard.decide": 1, "guard.frames": 1, "store.lines": 1, "store.statements": 1,
+    "heartbeat.styles": 1, "heartbeat.redact": 1, "heartbeat.body": 1,
+    "clock": 2, "config": 2, "paths": 2, "zones": 2, "sender": 2, "store": 2, "heartbeat": 2, "guard": 2,
+    "guard.start": 3, "guard.books": 3, "guard.flow": 3, "guard.prepare": 3, "guard.monitor": 3, "guard.foretell": 3,
+    "cli": 4, "__main__": 4,
+}  # fmt: skip
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+def floor_of(module: str) -> int:
+    while module not in FLOORS:
+        module = module.rpartition(".")[0]
+    return FLOORS[module]
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    known = {f"runguard.{name_of(module)}".rstrip(".") for module in MODULES}
+    ours = {name for name in found if name.split(".")[0] == "runguard"}
+    return {(name if name in known else name.rpartition(".")[0]).removeprefix("runguard").lstrip(".") for name in ours}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_only_lower_floors_or_its_own_room(path: Path) -> None:
+    module = name_of(path)
+    higher = [
+        other
+        for other in imports_of(path)
+        if not (floor_of(other) < floor_of(module) or room_of(other) == room_of(module))
+    ]
+    assert higher == []
+
+
+def importers_of(package: str) -> set[str]:
+    importers = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if any(name.split(".")[0] == package for name in names):
+                importers.add(name_of(path))
+    return importers
+
+
+def test_only_the_command_line_knows_click_and_rich() -> None:
+    assert {room_of(module) for module in importers_of("click")} == {"cli"}
+    assert importers_of("rich") == {"cli.output"}
+
+
+def test_only_the_sender_imports_requests() -> None:
+    assert importers_of("requests") == {"sender"}
+
+
+def test_only_the_store_speaks_sql() -> None:
+    assert {room_of(module) for module in importers_of("_sqlite3") | importers_of("sqlite3")} == {"store"}
