@@ -69,13 +69,23 @@ class Place:
     def writers(self, processes: int, entries: int = 1) -> list[int]:
         """Start so many processes at once, each adding so many starts; return their exit statuses."""
         command = [sys.executable, "-c", WRITER, str(self.path), str(self.witness), str(entries)]
-        running = [subprocess.Popen(command, env=child_environment()) for _ in range(processes)]
+        running = [subprocess.Popen(command, env=_child_environment()) for _ in range(processes)]
         return [process.wait(timeout=100) for process in running]
 
 
-def child_environment() -> dict[str, str]:
+def _child_environment() -> dict[str, str]:
     source = str(Path(runguard.__file__).resolve().parents[1])
     return {**os.environ, "PYTHONPATH": source}
+
+
+@pytest.fixture
+def child_environment() -> Callable[[], dict[str, str]]:
+    return _child_environment
+
+
+@pytest.fixture
+def place_in() -> Callable[[Path], Place]:
+    return Place
 
 
 @pytest.fixture
@@ -180,7 +190,7 @@ def as_nobody() -> Callable[[Callable[[], object]], str]:
                 os.setresgid(NOBODY, NOBODY, NOBODY)
                 os.setresuid(NOBODY, NOBODY, NOBODY)
                 said = repr(function())
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # told to the parent
                 said = f"{type(error).__name__}: {error}"
             os.write(writing, said.encode())
             os._exit(0)

@@ -40,9 +40,14 @@ def test_the_database_refuses_to_change_the_ledger(place, start, statement, mess
 
 def test_an_error_inside_a_transaction_leaves_nothing(place, start):
     store = place.open()
-    with pytest.raises(KeyError), store.write() as transaction:
-        transaction.append("run.start", 0, start(1)[1])
-        raise KeyError("bug")
+
+    def fail():
+        with store.write() as transaction:
+            transaction.append("run.start", 0, start(1)[1])
+            raise KeyError("bug")
+
+    with pytest.raises(KeyError, match="bug"):
+        fail()
     assert store.head() is None
     assert store.running("letters") == []
     assert list(place.witness.glob("*")) == []

@@ -7,7 +7,9 @@ AUTHOR = Author("alpha", {"uid": 0}, "0.1.0")
 
 
 def test_a_line_is_these_exact_bytes():
-    entry = lines.entry(1, lines.FIRST_PREV, "run.finish", 1774747800_250000, AUTHOR, {"run_id": "r", "duration_s": 0.5})
+    entry = lines.entry(
+        1, lines.FIRST_PREV, "run.finish", 1774747800_250000, AUTHOR, {"run_id": "r", "duration_s": 0.5}
+    )
     assert lines.encode(entry) == (
         b'{"v":1,"seq":1,"prev":"0000000000000000000000000000000000000000000000000000000000000000",'
         b'"kind":"run.finish","at":"2026-03-29T01:30:00.25Z","host":"alpha","actor":{"uid":0},"version":"0.1.0",'

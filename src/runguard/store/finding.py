@@ -41,7 +41,7 @@ def _unknown(reader: Reader, text: str, wanted: str) -> str:
     if len(wanted) >= _SHORTEST_PREFIX and _is_id(wanted):
         same = wanted[:_SHORTEST_PREFIX]
         near = [Run(*row) for row in reader.rows("runs_by_prefix", first=same, beyond=same + "g", page=1)]
-    elif not wanted.isdigit():
+    elif not (wanted.isascii() and wanted.isdigit()):
         return f"{text!r} names no run: give its number, or four or more characters of its id ({_example(last[0])})"
     if near:
         return f"no run {text!r}; the nearest is {_named(near[0])}"
