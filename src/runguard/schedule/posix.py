@@ -21,16 +21,23 @@ class PosixRule:
         self._end = end
         self._cache: dict[int, tuple[tuple[int, int], ...]] = {}
 
-    def changes(self, year: int) -> tuple[tuple[int, int], ...]:
-        """Return (instant, offset from then on) of a year's two changes, ascending; none where there are none."""
+    def changes(self, first_year: int, last_year: int) -> list[tuple[int, int]]:
+        """Return (instant, offset from then on) of the changes that belong to `first_year`..`last_year`, ascending.
+
+        A change may fall up to a week outside the year it belongs to. Where an end and a start coincide, as in
+        daylight saving time all year round, the start comes last.
+        """
+        found = [change for year in range(first_year, last_year + 1) for change in self._of_year(year)]
+        return sorted(found, key=lambda change: (change[0], change[1] == self.daylight_s))
+
+    def _of_year(self, year: int) -> tuple[tuple[int, int], ...]:
         if self._start is None or self._end is None:
             return ()
         known = self._cache.get(year)
         if known is None:
-            end = (self._end.local_s(year) - self.daylight_s, self.standard_s)
             start = (self._start.local_s(year) - self.standard_s, self.daylight_s)
-            known = (start, end) if start[0] < end[0] else (end, start)
-            self._cache[year] = known
+            end = (self._end.local_s(year) - self.daylight_s, self.standard_s)
+            known = self._cache[year] = (start, end)
         return known
 
 

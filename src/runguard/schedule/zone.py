@@ -62,7 +62,8 @@ class Zone:
         """Return (instant, offset before, offset after) of every change in `from_s <= instant < until_s`, ascending."""
         found = []
         before_s = self.offset_at(from_s - 1)
-        for instant_s, after_s in self._candidates(from_s, until_s):
+        # A dict: of two changes at one instant, an end and a start, only the last counts.
+        for instant_s, after_s in dict(self._candidates(from_s, until_s)).items():
             if after_s != before_s:
                 found.append((instant_s, before_s, after_s))
                 before_s = after_s
@@ -82,10 +83,9 @@ class Zone:
         if self._rule is None or (self._last_s is not None and until_s <= self._last_s):
             return
         from_s = from_s if self._last_s is None else max(from_s, self._last_s + 1)
-        for year in range(_year(from_s) - 1, _year(until_s) + 2):
-            for instant_s, after_s in self._rule.changes(year):
-                if from_s <= instant_s < until_s:
-                    yield instant_s, after_s
+        for instant_s, after_s in self._rule.changes(_year(from_s) - 1, _year(until_s) + 1):
+            if from_s <= instant_s < until_s:
+                yield instant_s, after_s
 
     def _join_rule(self, rule: PosixRule, offset_s: int) -> None:
         """Add the change that a file makes whose table ends in another offset than its rule goes on with."""
@@ -174,11 +174,10 @@ def _footer(rest: bytes) -> str:
 def _by_rule(rule: PosixRule, instant_s: int) -> int:
     offset_s = rule.standard_s
     year = _year(instant_s)
-    for around in (year - 1, year, year + 1):
-        for change_s, after_s in rule.changes(around):
-            if change_s > instant_s:
-                return offset_s
-            offset_s = after_s
+    for change_s, after_s in rule.changes(year - 2, year + 1):
+        if change_s > instant_s:
+            break
+        offset_s = after_s
     return offset_s
 
 
