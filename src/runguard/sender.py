@@ -157,13 +157,11 @@ class Delivery:
             prepared.headers["Content-Type"] = "text/plain; charset=utf-8"
         elif prepared.method == "POST":
             prepared.headers["Content-Length"] = "0"  # without it the request is chunked, and ignored by servers
-        left_s = max(0.05, self._left_s())
-        connect_s, read_s = self._request["timeouts_s"]
         return session.send(
             prepared,
             allow_redirects=False,
             stream=True,
-            timeout=(min(connect_s, left_s), min(read_s, left_s)),
+            timeout=tuple(self._request["timeouts_s"]),
             # With trust_env off, so that ~/.netrc is never read, these two are ours to look up.
             proxies=requests.utils.get_environ_proxies(url),
             verify=_ca_bundle(),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from runguard.heartbeat.styles import Request
 
 DEADLINE_S = 15.0  # after the command's end
+HELPER_DEADLINE_S = 14.0  # of the helper itself: its own account of what happened is better than none
 STOPPED_DEADLINE_S = 3.0  # once we were told to terminate
 DELAYS_S = (0.5, 1.0, 2.0)
 TIMEOUTS_S = (5.0, 10.0)  # of one try: to connect, and between two bytes
@@ -79,7 +80,7 @@ def message(
     style: str,
     request: Request,
     *,
-    deadline_s: float = DEADLINE_S,
+    deadline_s: float = HELPER_DEADLINE_S,
     body_limit: int = MOST_BYTES,
     delays_s: Sequence[float] = DELAYS_S,
     timeouts_s: tuple[float, float] = TIMEOUTS_S,
@@ -198,10 +199,10 @@ def _inheritable() -> list[int]:
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the helper's environment, in which it finds the very modules that we run on."""
     passed_on = {name: environ[name] for name in _PASSED_ON if name in environ}
-    # Our own order. The first entry is where we were started, a script's directory or the current one: nothing to
-    # import from, unless the package lies there.
+    # Our own order. The first entry is where we were started (a script's directory, the current one): nothing to import
+    # from, unless the package lies there.
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    places = [place for place in sys.path[1:] if place]
+    places = [os.path.abspath(place) for place in sys.path[0 if sys.flags.safe_path else 1 :] if place]
     if home not in places:
         places.insert(0, home)
     return {**passed_on, "PYTHONPATH": os.pathsep.join(places)}

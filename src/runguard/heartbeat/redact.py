@@ -137,8 +137,8 @@ def _parts_of_url(url: str) -> set[str]:
     host, *segments = before_query.partition("://")[2].rstrip("/").split("/")
     # `<key>/<slug>`: the slug is a job's name, and no secret.
     has_slug = (host == "hc-ping.com" and len(segments) == 2) or (len(segments) > 2 and segments[-3] == "ping")
-    parts = {url, before_query.rstrip("/"), "/" + "/".join(segments)}
-    parts.update(segment for segment in segments[: -1 if has_slug else None] if len(segment) >= _LONG_SEGMENT)
+    keys = [segment for segment in segments[: -1 if has_slug else None] if len(segment) >= _LONG_SEGMENT]
+    parts = {url, before_query.rstrip("/"), *(keys or ["/" + "/".join(segments)])}
     parts.update(value for value in (pair.partition("=")[2] for pair in query.split("&")) if len(value) >= 8)
     return parts
 

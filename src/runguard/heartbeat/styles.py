@@ -82,8 +82,8 @@ def usable(url: str) -> str | None:
         return "the ping URL is neither https:// nor http://"
     if not address.host or address.host == "[]" or not _port_is_sane(address.authority):
         return "the ping URL has no valid host and port"
-    last = address.path.rstrip("/").rpartition("/")[2]
-    if last in ("start", "fail", "log") and _is_uuid(address.path.rstrip("/").split("/")[-2]):
+    *_, check, last = "", *address.path.rstrip("/").split("/")
+    if (last in ("start", "fail", "log") or last.isdigit()) and _is_uuid(check):
         return f"the ping URL ends in /{last}: give the check's own URL, without it"
     return None
 
@@ -133,7 +133,13 @@ def _is_healthchecks(address: Address) -> bool:
         return False
     if not slash:
         return _is_uuid(key)
-    return len(key) >= _PING_KEY_LENGTH and _WORD.issuperset(key) and bool(slug) and _WORD.issuperset(slug)
+    return (
+        len(key) >= _PING_KEY_LENGTH
+        and not _is_uuid(key)
+        and _WORD.issuperset(key)
+        and bool(slug)
+        and _WORD.issuperset(slug)
+    )
 
 
 def _healthchecks_request(url: str, event: Event) -> Request:
