@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from runguard import values
+from runguard import instant, values
 from runguard.errors import UsageError
 from runguard.record import NamedTuple
 
@@ -197,7 +197,7 @@ def parse(setting: Setting, text: str) -> object:
         case "job":
             return values.job_name(text)
         case "moment":
-            return values.moment(text)
+            return _moment(text)
         case "url":
             return _url(text)
         case "path":
@@ -234,6 +234,20 @@ _WANTED = {
     "duration": 'a duration ("90s", "15m", 90)',
     "size": 'a size ("64k", 65536)',
 }
+
+
+def _moment(text: str) -> int:
+    """Return the UTC microseconds of an RFC 3339 instant with an offset.
+
+    Sixteen digits are microseconds since 1970, as systemd gives them in `$TRIGGER_TIMER_REALTIME_USEC`.
+    """
+    if len(text) == 16 and text.isascii() and text.isdigit():
+        return int(text)
+    spelled = text[:10] + "T" + text[11:] if text[10:11] in (" ", "t") else text
+    try:
+        return instant.from_rfc3339(spelled)
+    except ValueError:
+        raise ValueError(f"{text!r} is no instant with an offset (2026-03-29T02:30:00+01:00, or …Z)") from None
 
 
 def _url(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Text that people type, as values: durations, sizes, numbers, instants, names.
+"""Text that people type, as values: durations, sizes, numbers, names.
 
 Every parser raises ValueError whose text continues a sentence that begins with the name of the option or key:
 "'5x' is no duration (90s, 15m, 1h30m, 7d)". Nothing here imports re: the readers run before the command is spawned.
@@ -6,11 +6,9 @@ Every parser raises ValueError whose text continues a sentence that begins with 
 
 from __future__ import annotations
 
-from runguard import instant
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
 LONGEST_DURATION_S = 1000 * 86_400
 LONGEST_JOB_NAME = 100
@@ -82,20 +80,6 @@ def whole(number: int, low: int, high: int) -> int:
     return number
 
 
-def moment(text: str) -> int:
-    """Return the UTC microseconds of an RFC 3339 instant with an offset.
-
-    Sixteen digits are microseconds since 1970, as systemd gives them in `$TRIGGER_TIMER_REALTIME_USEC`.
-    """
-    if len(text) == 16 and text.isascii() and text.isdigit():
-        return int(text)
-    spelled = text[:10] + "T" + text[11:] if text[10:11] in (" ", "t") else text
-    try:
-        return instant.from_rfc3339(spelled)
-    except ValueError:
-        raise ValueError(f"{text!r} is no instant with an offset (2026-03-29T02:30:00+01:00, or …Z)") from None
-
-
 def job_name(text: str) -> str:
     """Return `text` where it may name a job: `[A-Za-z0-9][A-Za-z0-9._-]{0,99}`."""
     if not text or text[0] not in _LETTERS + _DIGITS or text.strip(_JOB_CHARACTERS):
@@ -125,19 +109,20 @@ def one_of(text: str, choices: Sequence[str]) -> str:
     raise ValueError(f"{short(text)} is not one of {', '.join(choices)}{meant(text, choices)}")
 
 
-def meant(text: str, candidates: Iterable[str]) -> str:
+def meant(text: str, candidates: Collection[str]) -> str:
     """Return `; did you mean X?` for the nearest candidate, or nothing."""
     found = nearest(text, candidates)
     return f"; did you mean {found}?" if found else ""
 
 
-def nearest(text: str, candidates: Iterable[str]) -> str:
-    """Return the candidate that `text` most likely misspells, or "" where none is close."""
+def nearest(text: str, candidates: Collection[str]) -> str:
+    """Return the candidate that `text` most likely misspells or begins, or "" where none is close."""
     limit = max(1, len(text) // 3)
     scored = sorted((_distance(text.lower(), candidate.lower(), limit), candidate) for candidate in candidates)
     if scored and scored[0][0] <= limit:
         return scored[0][1]
-    return ""
+    begun = sorted(candidate for candidate in candidates if candidate.lower().startswith(text.lower()))
+    return begun[0] if begun and len(text.strip("-")) > 2 else ""
 
 
 def short(text: str) -> str:

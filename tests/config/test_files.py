@@ -27,7 +27,7 @@ def load(file: Path, state: Path | None = None) -> File:
 def write(file: Path, text: str) -> None:
     """Write the file, and come back when a cache of it would be trusted."""
     file.write_text(text)
-    time.sleep(0.06)
+    time.sleep(0.015)
 
 
 def cache_of(state: Path) -> Path:

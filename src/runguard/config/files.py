@@ -21,7 +21,7 @@ LARGEST_SECRET = 4096
 _CACHE_FORMAT = f"1 {__version__} {marshal.version}"
 # A file changed twice within one tick of the kernel's clock (10 ms at most) keeps its times, so a parse remembered so
 # soon after the change is not trusted.
-_RACY_NS = 50_000_000
+_RACY_NS = 12_000_000
 
 
 class _Remembered(NamedTuple):

@@ -1,0 +1,98 @@
+"""The group `runguard`: its commands, and one line for every mistake on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from click.shell_completion import shell_complete
+
+from runguard import __version__, values
+from runguard.cli import history, run, show
+from runguard.cli.options import HELP, write_statuses
+from runguard.errors import UsageError
+
+TEXT = """Put runguard run in front of a crontab command, and every window gets exactly one answer."""
+
+STATUSES = (
+    ("0", "done"),
+    ("1", "a query found something"),
+    ("2", "usage, or a name that does not exist"),
+    ("70", "a bug in runguard"),
+    ("74", "the store cannot be read"),
+    ("78", "a mistake in the configuration, with its file and line"),
+)
+
+
+COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `_RUNGUARD_COMPLETE=bash_source runguard` prints
+
+
+class Group(click.Group):
+    """The group, with the nearest command in its message and its exit statuses at the end of its help."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` names. Raises UsageError with the nearest one."""
+        if args and args[0] not in self.commands:
+            near = values.meant(args[0], self.commands)
+            raise UsageError(f"no such command: {values.short(args[0])}{near or ' (runguard -h lists them)'}")
+        return super().resolve_command(ctx, args)
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the block EXIT STATUSES."""
+        write_statuses(formatter, STATUSES)
+
+
+def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
+    """Do what the command line says and return the exit status. Raises RunguardError."""
+    if not arguments:
+        raise UsageError("no command is given (runguard -h lists them)")
+    group = build()
+    if COMPLETION in environ:
+        return shell_complete(group, {}, "runguard", COMPLETION, environ[COMPLETION])
+    try:
+        with group.make_context("runguard", list(arguments), obj=environ) as context:
+            answer = group.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except BrokenPipeError:
+        return 0  # whoever read our stdout has had enough
+    except click.ClickException as error:
+        raise UsageError(_sentence(error, arguments[0])) from None
+    return answer if isinstance(answer, int) else 0
+
+
+def build() -> click.Group:
+    """Return the group with all its commands."""
+    group = Group("runguard", help=TEXT, context_settings=HELP, no_args_is_help=False)
+    click.version_option(__version__, prog_name="runguard", message="%(prog)s %(version)s")(group)
+    for command in (run.build(), history.history, show.show):
+        group.add_command(command)
+    return group
+
+
+def _sentence(error: click.ClickException, first: str) -> str:
+    """Return click's complaint as one line that begins with the command and the option."""
+    context = getattr(error, "ctx", None)
+    name = "" if first.startswith("-") else f"{first}: "
+    match error:
+        case click.NoSuchOption():
+            known = [option for each in context.command.get_params(context) for option in each.opts] if context else []
+            near = values.meant(error.option_name, [option for option in known if option.startswith("--")])
+            return f"{name}no such option: {error.option_name}{near}"
+        case click.BadOptionUsage():
+            why = "takes no value" if "does not take" in error.message else "a value is missing"
+            return f"{name}{error.option_name}: {why}"
+        case click.MissingParameter() if error.param is not None and context is not None:
+            return f"{name}{error.param.make_metavar(context)} is missing"
+        case click.BadParameter() if error.param is not None:
+            option = error.param.param_type_name == "option"
+            return f"{name}{max(error.param.opts, key=len) if option else error.param.name}: {error.message}"
+    return name + _lower(error.format_message())
+
+
+def _lower(message: str) -> str:
+    """Return click's sentence as the rest of one of ours."""
+    text = " ".join(message.split()).removesuffix(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,127 @@
+"""`history`: runs, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import click
+
+from runguard import clock
+from runguard.cli.asking import known_job, open_records
+from runguard.cli.fast import say
+from runguard.cli.options import Command, Number, Word, query_options
+from runguard.cli.output import emit
+from runguard.cli.runs import COLUMNS, FIELDS, Seen
+from runguard.cli.spans import instant_of
+from runguard.cli.windows_named import Wanted, wanted
+from runguard.errors import UsageError
+from runguard.instant import DAY_S, SECOND_US, rfc3339
+from runguard.model import OUTCOMES
+from runguard.store.database import ReadOnlyStore
+from runguard.store.reads import Run
+
+TEXT = """Show runs, newest first: of JOB, or of all jobs. Refused starts are among them.
+
+Without --since, the last 7 days. A run whose guard and command have gone shows as lost before anybody has recorded it.
+"""
+
+STATUSES = (
+    ("0", "done, also where there is nothing to show"),
+    ("2", "usage, or a job that is not on record"),
+    ("74", "the store cannot be read"),
+    ("78", "a mistake in the configuration, with its file and line"),
+)
+
+USUAL_SPAN_US = 7 * DAY_S * SECOND_US
+
+
+@click.command("history", cls=Command, help=TEXT, short_help="Show runs, newest first.", statuses=STATUSES)
+@click.argument("job", required=False)
+@click.option("--since", metavar="WHEN", help="Started at or after: 2026-03-29, 2026-03-29T02:30+01:00, 7d (ago).")
+@click.option("--until", metavar="WHEN", help="Started before.")
+@click.option("--outcome", type=Word(OUTCOMES), metavar="OUTCOME", help=f"Only this one: {', '.join(OUTCOMES)}.")
+@click.option("--window", metavar="WINDOW", help="Only this one: its key, its label or its due instant.")
+@click.option("-n", "--limit", type=Number(1), metavar="N", help="At most N runs.")
+@query_options
+@click.pass_obj
+def history(
+    environ: dict[str, str],
+    job: str | None,
+    since: str | None,
+    until: str | None,
+    outcome: str | None,
+    window: str | None,
+    limit: int | None,
+    form: str | None,
+    store: str | None,
+) -> int:
+    """Print the runs."""
+    now_us = clock.look().wall_us
+    until_us = None if until is None else instant_of("history: --until", until, now_us)
+    since_us = _since_us(since, until_us, window, now_us)
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise UsageError(f"history: --since ({rfc3339(since_us)}) is not before --until ({rfc3339(until_us)})")
+    asked = wanted("history: --window", window) if window is not None else None
+    records = open_records(environ, store)
+    job = None if job is None else known_job(records, job)
+    if records is None:
+        emit(form or "table", (), COLUMNS, FIELDS)
+        say("nothing has been recorded yet")
+        return 0
+    for remark in records.remarks:
+        say(remark)
+    seen = Seen(records.path)
+    found = _Counted(_chosen(records, seen, job, since_us, until_us, outcome, asked))
+    emit(form or "table", (seen.row(run) for run in found.first(limit)), COLUMNS, FIELDS)
+    if not found.count and form in (None, "table"):
+        say(_nothing(job, since_us, since))
+    return 0
+
+
+class _Counted:
+    """Runs, counted as they are printed."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs = runs
+        self.count = 0
+
+    def first(self, limit: int | None) -> Iterator[Run]:
+        """Yield the first `limit` runs, or all."""
+        for run in self.runs:
+            self.count += 1
+            yield run
+            if self.count == limit:
+                return
+
+
+def _since_us(since: str | None, until_us: int | None, window: str | None, now_us: int) -> int | None:
+    """Return where to begin: as asked, else 7 days before the end; a window is looked for in all of history."""
+    if since is not None:
+        return instant_of("history: --since", since, now_us)
+    return None if window is not None else (now_us if until_us is None else until_us) - USUAL_SPAN_US
+
+
+def _chosen(
+    records: ReadOnlyStore,
+    seen: Seen,
+    job: str | None,
+    since_us: int | None,
+    until_us: int | None,
+    outcome: str | None,
+    asked: Wanted | None,
+) -> Iterator[Run]:
+    """Yield the runs that were asked for. `lost` includes those that nobody has recorded as lost yet."""
+    recorded = None if outcome == "lost" else outcome
+    key = asked.key if asked else None
+    for run in records.history(job, since_us=since_us, until_us=until_us, outcome=recorded, window_key=key):
+        if asked is not None and not asked.matches(run):
+            continue
+        if outcome is None or seen.now(run)[0].outcome == outcome:
+            yield run
+
+
+def _nothing(job: str | None, since_us: int | None, since: str | None) -> str:
+    of = f" of {job}" if job else ""
+    if since_us is None or since is not None:
+        return f"no such runs{of}"
+    return f"no such runs{of} since {rfc3339(since_us)}; --since 90d looks further back"
