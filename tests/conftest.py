@@ -1,1 +1,27 @@
 """Fixtures that more than one room uses."""
+
+import os
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A state directory and the command line on it."""
+    os.chmod(tmp_path, 0o700)
+    return Shell(tmp_path)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--long`: also the storms and sweeps."""
+    parser.addoption("--long", action="store_true", help="also run the storms and sweeps")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what takes long unless it was asked for."""
+    if not config.getoption("--long"):
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="takes long: ./tests/run --long"))

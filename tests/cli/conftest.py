@@ -1,107 +1,11 @@
-"""The command line as a process, on a state directory with records of our choice."""
+"""Entries of the ledger, made to measure."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-import runguard
-from runguard.instant import from_rfc3339
-from runguard.store.database import Store
-from runguard.store.lines import Author
-from runguard.store.sqlite import open_store
-
-SOURCE = str(Path(runguard.__file__).parents[1])
-AUTHOR = Author("alpha", {"uid": 1000, "user": "ann", "login": "ann", "sudo_user": None}, "0.1.0")
-
-
-class Shell:
-    """A state directory and the command line on it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.state = directory / "state"
-        self.config = directory / "runguard.toml"
-        self.config.write_text("")
-        self.environ = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(directory),
-            "TZ": "UTC",
-            "RUNGUARD_STATE_DIR": str(self.state),
-            "RUNGUARD_CONFIG": str(self.config),
-            "PYTHONPATH": SOURCE,
-        }
-
-    def __call__(self, *arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run `runguard` with these arguments; `environ` adds variables."""
-        environ = {**self.environ, **options.pop("environ", {})}
-        command = [sys.executable, "-m", "runguard", *arguments]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **options}
-        return subprocess.run(
-            command, env=environ, cwd=self.directory, encoding="utf-8", errors="surrogateescape", timeout=60, **pipes
-        )
-
-    def json(self, *arguments: str) -> Any:
-        """Return what a query says with --json."""
-        done = self(*arguments, "--json")
-        assert (done.returncode, done.stderr) == (0, "")
-        return json.loads(done.stdout)
-
-    def write(self, *entries: tuple[str, str, dict[str, Any]]) -> None:
-        """Append (kind, instant, fields) to the ledger."""
-        with self.open() as store, store.write() as transaction:
-            for kind, at, fields in entries:
-                transaction.append(kind, from_rfc3339(at), fields)
-
-    @contextmanager
-    def open(self) -> Iterator[Store]:
-        """Give the store for writing."""
-        store = open_store(
-            str(self.state / "db" / "runguard.sqlite"),
-            author=AUTHOR,
-            create=True,
-            witness_directory=str(self.state / "witness"),
-        )
-        yield store
-        store.close()
-
-    def on_terminal(self, *arguments: str, columns: int = 80, **environ: str) -> str:
-        """Return what `runguard` writes to a terminal of that width, with its line ends as \\n."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        command = [sys.executable, "-m", "runguard", *arguments]
-        everything = {**self.environ, "TERM": "xterm-256color", **environ}
-        process = subprocess.Popen(
-            command, env=everything, cwd=self.directory, stdin=theirs, stdout=theirs, stderr=theirs
-        )
-        os.close(theirs)
-        seen = b""
-        try:
-            while part := os.read(ours, 65536):
-                seen += part
-        except OSError:  # EIO: the last holder of the terminal has gone
-            pass
-        os.close(ours)
-        assert process.wait(timeout=60) == 0
-        return seen.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    os.chmod(tmp_path, 0o700)
-    return Shell(tmp_path)
 
 
 def run_id(number: int) -> str:

@@ -88,11 +88,10 @@ def _guard(prepared: Prepared, signals: Signals, monitor: Monitor, voice: Voice)
 
 
 def _private_places(prepared: Prepared) -> Places:
-    """Return where things are kept, made where they are missing. Raises UnsafeError where others could write there."""
+    """Return where things are kept. Raises UnsafeError where others could write there, and for unsafe settings."""
     if prepared.unsafe is not None:
         raise prepared.unsafe
     assert prepared.places is not None
-    paths.prepare(prepared.places.state)
     beside_store = os.path.dirname(prepared.places.locks)
     if not os.path.isdir(beside_store):
         paths.prepare(beside_store)

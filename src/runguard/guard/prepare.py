@@ -1,6 +1,6 @@
 """From a command line to a start: options and configuration, one look at the clock, the window.
 
-Nothing here is written, locked or spawned, and no mistake in a schedule, zone or ping stops the job: it is said, and
+Nothing is locked, recorded or spawned yet, and no mistake in a schedule, zone or ping stops the job: it is said, and
 the job runs without.
 """
 
@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
 
 def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     """Return what is to be started. Faults that a job survives are said; the others are in `unsafe`."""
-    state, unsafe = _state(environ)
+    state, unsafe = _state(environ, make="dry_run" not in request.values)
     settings, problems = config.effective(
         request.values, environ, config.load(environ, state), request.job
     )
@@ -85,9 +85,10 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     return Prepared(start, settings, author, _places(state, settings) if state else None, secrets, unsafe)
 
 
-def _state(environ: dict[str, str]) -> tuple[str | None, RunguardError | None]:
+def _state(environ: dict[str, str], *, make: bool) -> tuple[str | None, RunguardError | None]:
     try:
-        return paths.state_directory(environ), None
+        state = paths.state_directory(environ)
+        return paths.prepare(state) if make else state, None
     except UnsafeError as error:
         return None, error
 
