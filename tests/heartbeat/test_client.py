@@ -96,6 +96,13 @@ def test_its_descriptor_is_readable_when_it_has_ended():
         assert sending.fileno() == -1
 
 
+def test_a_helper_that_runs_out_of_time_tells_of_its_tries_before_it_would_be_killed():
+    with Misbehaving([answer(503), hang]) as monitor:
+        sent = collect(launch(ask(monitor.url("/x"), deadline_s=4.0), {}), 30)
+    assert (sent.verdict, sent.status, sent.tries) == ("undelivered", 503, 2)
+    assert sent.detail == "no success within 3 s: HTTP 503"
+
+
 @pytest.mark.parametrize("step", [hang, drip])
 def test_at_the_deadline_the_helper_is_killed(step):
     before = open_pipes()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from runguard.heartbeat.styles import Request
 
 DEADLINE_S = 15.0  # after the command's end
-HELPER_DEADLINE_S = 14.0  # of the helper itself: its own account of what happened is better than none
 STOPPED_DEADLINE_S = 3.0  # once we were told to terminate
 DELAYS_S = (0.5, 1.0, 2.0)
 TIMEOUTS_S = (5.0, 10.0)  # of one try: to connect, and between two bytes
@@ -80,12 +79,15 @@ def message(
     style: str,
     request: Request,
     *,
-    deadline_s: float = HELPER_DEADLINE_S,
+    deadline_s: float = DEADLINE_S,
     body_limit: int = MOST_BYTES,
     delays_s: Sequence[float] = DELAYS_S,
     timeouts_s: tuple[float, float] = TIMEOUTS_S,
 ) -> dict[str, object]:
-    """Return what the helper is asked; `body_limit` is the lower of the setting and what the server last said."""
+    """Return what the helper is asked; `body_limit` is the lower of the setting and what the server last said.
+
+    `deadline_s` is how long `collect` will wait. The helper ends a little earlier, with an account of its tries.
+    """
     return {
         "style": style,
         "method": request.method,
@@ -95,7 +97,7 @@ def message(
         "tail": request.body.tail,
         "omitted_bytes": request.body.omitted_bytes,
         "limit": body_limit,
-        "deadline_s": deadline_s,
+        "deadline_s": deadline_s - min(1.0, deadline_s / 4),
         "delays_s": delays_s,
         "timeouts_s": timeouts_s,
     }
