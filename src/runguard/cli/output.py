@@ -20,6 +20,7 @@ from runguard.errors import RunguardError
 
 # Rows whose widths decide those of the plain columns; more are printed as they come.
 MEASURED_ROWS = 2000
+WIDE = 24  # what columns that may be cut keep, as long as others can be shortened
 NARROWEST = 6  # a column that would be narrower is left out
 
 OUTCOME_COLOURS = {
@@ -155,7 +156,7 @@ def _terminal(out: TextIO, rows: list[Row], columns: Sequence[Column]) -> None:
 
     console = Console(file=out, markup=False, highlight=False, emoji=False)
     shown, kept = _fitted([[printable.line(cell) for cell in row.cells] for row in rows], columns, console.width)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for at in kept:
         table.add_column(columns[at].title, justify="right" if columns[at].right else "left", no_wrap=True)
     for cells in shown:
@@ -168,16 +169,22 @@ def _fitted(rows: list[list[str]], columns: Sequence[Column], width: int) -> tup
     widths = [max(len(cells[at]) for cells in ([each.title for each in columns], *rows)) for at in range(len(columns))]
     left = width - sum(widths) - len(widths) + 1
     for at, column in enumerate(columns):
+        if left < 0 and column.cut and widths[at] > WIDE:
+            room = max(WIDE, widths[at] + left)
+            left += widths[at] - room
+            widths[at] = room
+    for at, column in enumerate(columns):
         if left < 0 and column.short and widths[at] > column.short:
             rows = [[*cells[:at], cells[at][: column.short], *cells[at + 1 :]] for cells in rows]
             left += widths[at] - column.short
     kept = list(range(len(columns)))
-    for at, column in enumerate(columns):
-        if left < 0 and column.cut and widths[at]:
-            room = max(widths[at] + left, 0)
-            left += widths[at] - room
+    for at in reversed(kept.copy()):
+        if columns[at].cut:
+            room = widths[at] + min(left, 0)
             rows = [[*cells[:at], _cut(cells[at], room), *cells[at + 1 :]] for cells in rows]
-            if room < NARROWEST:
+            left += widths[at] - room
+            if room < min(NARROWEST, widths[at]):
+                left += room + 1
                 kept.remove(at)
     return rows, kept
 

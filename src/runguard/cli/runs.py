@@ -13,13 +13,13 @@ from runguard.store.reads import Run
 
 COLUMNS = (
     Column("RUN", right=True),
-    Column("STARTED", short=len("2026-03-29 02:30:00")),
+    Column("STARTED", short=len("2026-03-29 02:30")),
     Column("JOB"),
-    Column("WINDOW"),
-    Column("TRY", right=True),
+    Column("WINDOW", short=len("2026-03-29T02:30")),
+    Column("TRY", right=True, cut=True),
     Column("OUTCOME"),
-    Column("EXIT", right=True),
-    Column("TOOK", right=True),
+    Column("EXIT", right=True, cut=True),
+    Column("TOOK", right=True, cut=True),
     Column("WHY", cut=True),
 )
 # Columns of CSV, in the order of the JSON contract.

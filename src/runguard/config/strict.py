@@ -74,7 +74,7 @@ def _fault(key: str, value: object) -> str:
 
             cron.parse(str(meaning))
     except ScheduleError as error:
-        return str(error)
+        return str(error).removeprefix("schedule ")
     except ValueError as error:
         return str(error)
     if setting.kind == "path" and not str(meaning).startswith("/"):
