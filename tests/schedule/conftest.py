@@ -106,8 +106,8 @@ _NAMES = (
     (),
     (),
     (),
-    tuple(zip("JAN feb Mar apr may jun jul AUG sep oct nov dec".split(), range(1, 13), strict=True)),
-    tuple(zip("sun Mon tue WED thu fri sat".split(), range(7), strict=True)),
+    ("JAN", "feb", "Mar", "apr", "may", "jun", "jul", "AUG", "sep", "oct", "nov", "dec"),
+    ("sun", "Mon", "tue", "WED", "thu", "fri", "sat"),
 )
 
 
@@ -147,10 +147,12 @@ def _item(chance: random.Random, index: int, low: int, high: int) -> tuple[str, 
         case "span step":
             # Not `n-n/step`, which cronsim takes for `n/step`.
             last = max(last, min(first + 1, high))
-            return (f"{first}-{last}/{step}", set(range(first, last + 1, step))) if last > first else (f"{first}", {first})
+            if last == first:
+                return f"{first}", {first}
+            return f"{first}-{last}/{step}", set(range(first, last + 1, step))
         case "name" if _NAMES[index]:
-            name, value = chance.choice(_NAMES[index])
-            return name, {value}
+            value = chance.randrange(len(_NAMES[index]))
+            return _NAMES[index][value], {value + low}
         case _:
             return chance.choice((f"{first}", f"{first:02d}")), {first}
 

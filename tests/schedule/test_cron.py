@@ -101,7 +101,13 @@ def test_a_schedule_is_wild_where_minute_or_hour_starts_with_a_star(text, wild):
 
 @pytest.mark.parametrize(
     ("text", "all_hours"),
-    [("0 * * * *", True), ("0 0-23 * * *", True), ("0 */1 * * *", True), ("0 */2 * * *", False), ("0 1-23 * * *", False)],
+    [
+        ("0 * * * *", True),
+        ("0 0-23 * * *", True),
+        ("0 */1 * * *", True),
+        ("0 */2 * * *", False),
+        ("0 1-23 * * *", False),
+    ],
 )
 def test_an_hour_field_covers_the_day(text, all_hours):
     assert parse(text).all_hours is all_hours
@@ -136,7 +142,9 @@ def test_two_hundred_day_rules_match_the_dates_that_crontab_5_names(schedules):
         assert found == expected, made.text
 
 
-@pytest.mark.parametrize("text", ["0 0 30 2 1", "0 0 30 2 0-7", "0 0 31 4 mon", "0 0 29 2 *", "0 0 29 2 */7", "0 0 31 2,3 *"])
+@pytest.mark.parametrize(
+    "text", ["0 0 30 2 1", "0 0 30 2 0-7", "0 0 31 4 mon", "0 0 29 2 *", "0 0 29 2 */7", "0 0 31 2,3 *"]
+)
 def test_a_date_that_comes_is_accepted(text):
     assert parse(text).expression == text
 

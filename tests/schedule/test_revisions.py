@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -225,7 +227,7 @@ def test_windows_tile_across_any_edits(seeds, hours, minute, schedules):
     windows = list(succession.between(opened_us[0], until_us))
 
     assert [w.due_us for w in windows] == sorted({w.due_us for w in windows})
-    assert all(later.start_us == earlier.due_us for earlier, later in zip(windows, windows[1:], strict=False))
+    assert all(later.start_us == earlier.due_us for earlier, later in pairwise(windows))
     for n, piece in enumerate(succession.pieces):
         end_us = succession.pieces[n + 1].after_us if n + 1 < len(succession.pieces) else until_us
         own = [w.due_us for w in windows if succession.piece_of(w.due_us) is piece]

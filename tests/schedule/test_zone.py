@@ -166,7 +166,9 @@ def test_a_fixed_offset_never_changes(text, offset_s):
     assert zone.changes(_FIRST_S, _LAST_S) == []
 
 
-@pytest.mark.parametrize("text", ["", "+", "05:30", "+5:30", "+05:3", "+0530", "+24:00", "+05:60", "+٠٥:٣٠", "+05:30:00"])
+@pytest.mark.parametrize(
+    "text", ["", "+", "05:30", "+5:30", "+05:3", "+0530", "+24:00", "+05:60", "+٠٥:٣٠", "+05:30:00"]
+)
 def test_text_that_is_no_offset_is_a_zone_error(text):
     with pytest.raises(ZoneError):
         fixed(text)
@@ -198,7 +200,9 @@ def test_a_file_with_flipped_bytes_never_raises_anything_else(name, schedules):
     assert refused > 50
 
 
-@pytest.mark.parametrize("data", [b"", b"TZif", b"TZif2", b"\0" * 4096, b"TZif2" + b"\0" * 15 + b"\xff" * 24, b"#" * 99])
+@pytest.mark.parametrize(
+    "data", [b"", b"TZif", b"TZif2", b"\0" * 4096, b"TZif2" + b"\0" * 15 + b"\xff" * 24, b"#" * 99]
+)
 def test_bytes_that_are_no_zone_file_are_a_zone_error(data):
     with pytest.raises(ZoneError) as caught:
         parse_tzif(data, "Mars/Olympus")
