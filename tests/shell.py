@@ -31,6 +31,7 @@ class Shell:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.prefix: tuple[str, ...] = ()  # what is put before the command, to become another user
         self.state = directory / "state"
         self.config = directory / "runguard.toml"
         self.config.write_text("")
@@ -46,7 +47,7 @@ class Shell:
     def __call__(self, *arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `runguard` with these arguments; `environ` adds variables."""
         environ = {**self.environ, **options.pop("environ", {})}
-        command = [sys.executable, "-m", "runguard", *arguments]
+        command = [*self.prefix, sys.executable, "-m", "runguard", *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **options}
         return subprocess.run(
             command, env=environ, cwd=self.directory, encoding="utf-8", errors="surrogateescape", timeout=60, **pipes

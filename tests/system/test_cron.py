@@ -1,0 +1,73 @@
+"""Debian's cron fires guarded lines: one real minute, one firing each of success, failure and overlap."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shell import Shell, wait_until
+
+CRON = "/usr/sbin/cron"
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists(CRON) or not shutil.which("unshare"),
+    reason="needs root, Debian's cron and unshare",
+)
+
+# Cron in its own mount and process namespace: it sees our crontab alone, and ends with everything it has started.
+PRIVATE_CRON = """
+mount -t tmpfs none /run &&
+mount --bind "$1/crontabs" /var/spool/cron/crontabs &&
+mount --bind "$1/empty" /etc/cron.d &&
+mount --bind "$1/crontab" /etc/crontab &&
+exec /usr/sbin/cron -f
+"""
+
+
+@pytest.fixture
+def cron(shell: Shell) -> Path:
+    """Give the directory in which a private cron looks for its tables."""
+    place = shell.directory / "cron"
+    for name in ("crontabs", "empty"):
+        (place / name).mkdir(parents=True)
+    (place / "crontab").touch()
+    return place
+
+
+def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell, cron: Path) -> None:
+    run = f"{sys.executable} -m runguard run"
+    variables = "".join(f"{name}={value}\n" for name, value in shell.environ.items() if name != "TZ")
+    (cron / "crontab").write_text(
+        f"{variables}"
+        f"* * * * * root {run} -j good -s '* * * * *' -z UTC -- sh -c 'echo done > {shell.directory}/good'\n"
+        f"* * * * * root {run} -j bad -s '* * * * *' -z UTC -c 'echo to stderr >&2; exit 3' 2> {shell.directory}/bad\n"
+        f"* * * * * root {run} -j twice -- sleep 20\n"
+        f"* * * * * root {run} -j twice -- sleep 20\n"
+    )
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", PRIVATE_CRON, "cron", str(cron)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as daemon:
+        try:
+            wait_until(lambda: len(runs(shell, "good", "bad", "twice")) >= 4, limit_s=75)
+        finally:
+            daemon.send_signal(signal.SIGKILL)
+            daemon.wait()
+    found = runs(shell, "good", "bad", "twice")
+    assert found["good", "succeeded"]["window"]["due"] == found["bad", "failed"]["window"]["due"]
+    assert found["good", "succeeded"]["window"]["due"].endswith(":00Z")
+    assert found["bad", "failed"]["exit_status"] == 3
+    assert found["twice", "running"]["window"] is None
+    assert (found["twice", "refused"]["why"], found["twice", "refused"]["returned"]) == ("overlap", 75)
+    assert (shell.directory / "good").read_text() == "done\n"
+    assert (shell.directory / "bad").read_text() == "to stderr\n"
+
+
+def runs(shell: Shell, *jobs: str) -> dict[tuple[str, str], dict[str, object]]:
+    """Return the runs so far by job and outcome, those of the first minute only."""
+    if not (shell.state / "db" / "runguard.sqlite").exists():
+        return {}
+    return {(run["job"], run["outcome"]): run for run in shell.json("history") if run["job"] in jobs}
