@@ -19,7 +19,7 @@ def test_the_variable_names_the_directory() -> None:
 
 @pytest.mark.skipif(UID != 0, reason="says what root gets")
 def test_root_has_var_lib() -> None:
-    assert paths.state_directory({"XDG_STATE_HOME": "/x", "HOME": "/root"}) == "/var/lib/runguard"
+    assert paths.state_directory({"XDG_STATE_HOME": "/x", "HOME": "/home/ann"}) == "/var/lib/runguard"
 
 
 @pytest.mark.skipif(UID == 0, reason="says what others get")
