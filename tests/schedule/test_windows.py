@@ -339,6 +339,14 @@ def test_a_minute_that_comes_three_times_is_due_each_time_under_both():
     ]
 
 
+def test_two_changes_close_together_repeat_minutes_further_away_than_either():
+    # Two hours back at 12:00Z, two more at 13:00Z: local 09:30 comes at 09:30Z and 13:30Z.
+    at_s = from_rfc3339("2024-06-01T12:00:00Z") // SECOND_US
+    zone = Zone("test", 0, [(at_s, -7200), (at_s + 3600, -14_400)], None)
+    timetable = Timetable(parse("30 9 * * *"), zone, Rule("skip", "second"))
+    assert _dues(timetable, "2024-06-01T06:00:00Z", "2024-06-02T06:00:00Z") == ["2024-06-01T13:30:00Z"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 96), st.integers(-52, 52)), max_size=5),
