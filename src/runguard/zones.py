@@ -1,4 +1,4 @@
-"""Time zone files of this host: the system's first (what the cron daemon uses), the tzdata package where there are none."""
+"""Time zone files: the system's first (what the cron daemon uses), the tzdata package's where there are none."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from shell import Shell
 
 EXIT_5 = ("sh", "-c", "echo out; exit 5")

@@ -152,7 +152,9 @@ def test_the_lock_is_not_inherited_by_accident(tmp_path: Path) -> None:
 
 
 def test_a_process_killed_with_its_lock_frees_it(tmp_path: Path) -> None:
-    code = "import sys; from runguard.guard import lock; lock.take(sys.argv[1], 'job'); print('held', flush=True); sys.stdin.read()"
+    code = (
+        "import sys; from runguard.guard import lock; lock.take(sys.argv[1], 'job'); print('held', flush=True); input()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "locks")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:

@@ -81,6 +81,10 @@ def test_a_window_made_short_by_a_gap_is_answered_early_by_no_more_than_its_half
         # Half of an hour's window is 30 minutes.
         ("0 * * * *", "2024-06-01T12:30:00Z", False),
         ("0 * * * *", "2024-06-01T12:30:01Z", True),
+        # No two zones differ by less than 15 minutes: a busy host.
+        ("*/5 * * * *", "2024-06-01T12:04:59Z", False),
+        ("*/20 * * * *", "2024-06-01T12:14:59Z", False),
+        ("*/20 * * * *", "2024-06-01T12:15:00Z", True),
         # The window of 12:00 is 23 hours long, so an hour counts, not the half of what follows.
         ("0 12,13 * * *", "2024-06-01T12:40:00Z", False),
         ("0 12,14 * * *", "2024-06-01T13:00:00Z", False),

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from shell import Shell, wait_until
 
 CRON = "/usr/sbin/cron"
@@ -50,7 +51,9 @@ def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell, cron: Pa
         f"* * * * * root {run} -j twice -- sleep 20\n"
     )
     command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", PRIVATE_CRON, "cron", str(cron)]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as daemon:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as daemon:
         try:
             wait_until(lambda: len(runs(shell, "good", "bad", "twice")) >= 4, limit_s=75)
         finally:

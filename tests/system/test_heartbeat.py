@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+
 from receivers import Healthchecks, Misbehaving, answer, drip, hang, reset
 from shell import Shell
 
@@ -142,7 +143,20 @@ def test_what_a_monitor_answers_is_on_record_and_never_the_jobs_status(shell: Sh
 def test_a_monitor_that_hangs_delays_no_command_and_no_lock_and_is_given_up(shell: Shell, step) -> None:  # type: ignore[no-untyped-def]
     with Misbehaving([step]) as monitor:
         url = monitor.url(f"/ping/{CHECK}")
-        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--ping", url, "--", "sh", "-c", "echo ran; exit 4"]
+        command = [
+            sys.executable,
+            "-m",
+            "runguard",
+            "run",
+            "-j",
+            "x",
+            "--ping",
+            url,
+            "--",
+            "sh",
+            "-c",
+            "echo ran; exit 4",
+        ]
         with subprocess.Popen(command, env=shell.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as guard:
             assert guard.stdout is not None
             assert guard.stdout.readline() == b"ran\n"

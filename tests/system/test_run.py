@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from shell import Shell, wait_until
 
 EVERY_5 = ("-s", "*/5 * * * *", "-z", "Europe/London")
@@ -55,7 +56,8 @@ def test_the_command_learns_who_it_is_and_which_window_it_answers(shell: Shell) 
     done = shell(
         "run", "-j", "letters", "-s", "30 2 * * *", "-z", "America/New_York", "--scheduled-at", "2024-03-10T07:00:31Z",
         "--ping", "http://127.0.0.1:1/ping", "--", "env",
-        environ={"RUNGUARD_FENCE": "7", "RUNGUARD_ITEMS": "/x", "RUNGUARD_PING": "http://127.0.0.1:1/", "RUNGUARD_RUN_ID": "outer"},
+        environ={"RUNGUARD_FENCE": "7", "RUNGUARD_ITEMS": "/x", "RUNGUARD_PING": "http://127.0.0.1:1/",
+                 "RUNGUARD_RUN_ID": "outer"},
     )  # fmt: skip
     given = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("RUNGUARD_"))
     run_id = given.pop("RUNGUARD_RUN_ID")
@@ -77,6 +79,9 @@ def test_without_a_schedule_window_variables_are_unset_even_inherited_ones(shell
     done = shell("run", "-j", "x", "--", "env", environ={"RUNGUARD_WINDOW_KEY": "L1999", "RUNGUARD_WINDOW_END": "x"})
     assert "RUNGUARD_WINDOW" not in done.stdout
     assert shell.json("history")[0]["window"] is None
+
+
+IGNORES_TERM = ("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
 
 
 def start(shell: Shell, *arguments: str, **options: object) -> subprocess.Popen[str]:
@@ -219,7 +224,7 @@ def test_two_hundred_starts_at_once_leave_two_hundred_rows(shell: Shell) -> None
     ("options", "status", "outcome"),
     [
         (("--timeout", "0.3s", "--", "sleep", "60"), 124, "timed_out"),
-        (("--timeout", "0.3s", "--kill-after", "0.3s", "--", "sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"), 137, "timed_out"),
+        (("--timeout", "0.3s", "--kill-after", "0.3s", "--", *IGNORES_TERM), 137, "timed_out"),
         (("--", "sh", "-c", "kill -TERM $$"), 143, "killed"),
         (("--", "sh", "-c", "kill -KILL $$"), 137, "killed"),
         (("--", "./no-such-program"), 127, "failed"),

@@ -216,9 +216,7 @@ class Books:
         entry = self._refusal(refusal, found, fields, holder)
         tx.append("run.refused", self._start.at_us, {**entry, "number": tx.store.next_number()})
 
-    def _refusal(
-        self, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None
-    ) -> dict[str, Any]:
+    def _refusal(self, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None) -> dict[str, Any]:
         return {
             **self._common(None, found),
             "why": refusal.why,

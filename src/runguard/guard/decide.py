@@ -60,10 +60,11 @@ def _answered(question: Question, earlier: Earlier, name: str) -> Refuse:
     """A done window: a duplicate, or a sign that the daemon fires by another zone (time.md, rule 4)."""
     if question.off_schedule and question.next_in_us <= OFF_SCHEDULE_US:
         minutes = question.next_in_us // 60_000_000
-        because = f"started {minutes} min before the next due, and the window before it is done by {name}: does the cron daemon use another time zone?"
+        because = f"{minutes} min before the next due, and the window before it is done by {name}: another time zone?"
         return Refuse("off-schedule", 0, because, earlier)
     return Refuse("duplicate", 0, f"the window is done by {name} ({earlier.outcome})", earlier)
 
 
 def _was(outcome: str) -> str:
-    return {"timed_out": "timed out", "running": "never finished"}.get(outcome, f"was {outcome}" if outcome != "failed" else outcome)
+    told = {"failed": "failed", "timed_out": "timed out", "running": "never finished"}
+    return told.get(outcome, f"was {outcome}")

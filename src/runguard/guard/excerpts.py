@@ -11,7 +11,9 @@ def masked(frames: bytes, secrets: tuple[str, ...], patterns: tuple[str, ...]) -
 
     Best effort: a secret that a job wrote in two pieces more than a tenth of a second apart is not recognised.
     """
-    return encode(frame._replace(data=mask_bytes(bytes(frame.data), secrets, patterns)) for frame in decode(frames, torn=True))
+    return encode(
+        frame._replace(data=mask_bytes(bytes(frame.data), secrets, patterns)) for frame in decode(frames, torn=True)
+    )
 
 
 def last_bytes(frames: bytes) -> bytes:

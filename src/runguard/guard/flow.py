@@ -10,7 +10,7 @@ import os
 import stat
 
 from runguard import clock, paths
-from runguard.errors import NoTraceError, RunguardError, StoreError, UnsafeError
+from runguard.errors import NoTraceError, StoreError, UnsafeError
 from runguard.guard import holding, lock, runfile
 from runguard.guard.books import Books
 from runguard.guard.capture import Capture
@@ -107,9 +107,7 @@ def _lock(prepared: Prepared, places: Places, books: Books, fields: dict[str, An
         raise
 
 
-def _refuse_for_overlap(
-    prepared: Prepared, places: Places, books: Books, fields: dict[str, Any], voice: Voice
-) -> int:
+def _refuse_for_overlap(prepared: Prepared, places: Places, books: Books, fields: dict[str, Any], voice: Voice) -> int:
     holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
     because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
     refusal = Refuse("overlap", prepared.settings.conflict_exit, because)

@@ -52,9 +52,7 @@ class Prepared(NamedTuple):
 def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     """Return what is to be started. Faults that a job survives are said; the others are in `unsafe`."""
     state, unsafe = _state(environ, make="dry_run" not in request.values)
-    settings, problems = config.effective(
-        request.values, environ, config.load(environ, state), request.job
-    )
+    settings, problems = config.effective(request.values, environ, config.load(environ, state), request.job)
     for problem in problems:
         if problem.severity == "unsafe":
             unsafe = unsafe or UnsafeError(f"{problem.text}; nothing was started")

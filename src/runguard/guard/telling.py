@@ -76,7 +76,9 @@ class Monitor:
         )
         body = self._body(summed_up, done, succeeded)
         kind = "success" if succeeded else "failure"
-        self._send_end(styles.Event(kind, self._prepared.start.run_id, verdict.returned, verdict.signal, body=body), signals)
+        self._send_end(
+            styles.Event(kind, self._prepared.start.run_id, verdict.returned, verdict.signal, body=body), signals
+        )
         return self._pings
 
     def tell_refusal(self, error: RunguardError, signals: Signals) -> None:

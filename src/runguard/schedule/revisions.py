@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EARLY_US = 5 * SECOND_US  # a slewed clock: a start this much before a due answers it
 _OFF_SCHEDULE_US = 3600 * SECOND_US
+# No two zones differ by less, so a start that is less late is a busy host and no disagreement about the zone.
+_SMALLEST_ZONE_DIFFERENCE_US = 15 * 60 * SECOND_US
 
 
 class Piece(NamedTuple):
@@ -126,6 +128,7 @@ def resolve(expected: Timetable | Succession, now_us: int, *, early_us: int = EA
         raise ScheduleError("", "no window at this instant: the calendar runs from year 1 to 9999")
     late_us = now_us - window.due_us
     allowed_us = min(_OFF_SCHEDULE_US, (window.due_us - window.start_us) // 2)
+    allowed_us = max(allowed_us, _SMALLEST_ZONE_DIFFERENCE_US - 1)
     return Resolution(
         window=window,
         late_s=late_us / SECOND_US,
