@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import runguard
+
+SOURCE = str(Path(runguard.__file__).parents[1])
 DRIVE = str(Path(__file__).with_name("drive.py"))
 
 
@@ -45,6 +49,7 @@ def guard(tmp_path: Path) -> Iterator[Callable[..., Guard]]:
     def start(*command: str, options: dict[str, Any] | None = None, **popen: Any) -> Guard:
         report_path = tmp_path / f"report{len(started)}.json"
         popen = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen}
+        popen["env"] = {**popen.get("env", os.environ), "PYTHONPATH": SOURCE}
         wrapper = popen.pop("wrapper", [])
         given = json.dumps({"report": str(report_path), **(options or {})})
         process = subprocess.Popen([*wrapper, sys.executable, DRIVE, given, *command], **popen)
@@ -88,6 +93,7 @@ def ready(tmp_path: Path) -> Iterator[Callable[[], bytes]]:
     fd = os.open(path, os.O_RDWR)  # both ends, so that neither side ever waits for the other to open it
 
     def wait() -> bytes:
+        assert select.select([fd], [], [], 30)[0], "the command never got there"
         return os.read(fd, 4096)
 
     yield wait

@@ -7,6 +7,7 @@ anything else (pipe, terminal, socket) by a thread of its own, which takes from 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import stat
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 QUEUE_BYTES = 1 << 20  # with more than this waiting, no more is read from the command's pipe
 _RESUME_BYTES = QUEUE_BYTES // 2
-_LARGEST_WRITE = 64 << 10
+_LARGEST_WRITE = 256 << 10
 _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
-_SLOW_S = 0.05
+_SLOW_S = 0.02
+_PIPE_BYTES = 64 << 10  # a pipe's size as it is made
+_LARGE_PIPE_BYTES = 1 << 20
 # Nobody is there any more. EIO is a terminal that hung up.
 _GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENXIO)
 _PLAIN_DEVICES = (os.makedev(1, 3),)  # /dev/null
@@ -39,6 +42,7 @@ class Outlet:
         "_poke_at",
         "_poke_fd",
         "_queue",
+        "_widened",
         "abandoned",
         "dropped",
         "error",
@@ -57,6 +61,7 @@ class Outlet:
         self._accepted = 0
         self._poke_fd = poke_fd
         self._poke_at = -1
+        self._widened = False
         self._queue: SimpleQueue[bytes | None] | None = None
         found = os.fstat(fd)
         plain_device = stat.S_ISCHR(found.st_mode) and found.st_rdev in _PLAIN_DEVICES
@@ -78,6 +83,9 @@ class Outlet:
             return
         if self._queue is None:
             self._queue = _start_writer(self)
+        if len(data) > _PIPE_BYTES and not self._widened:
+            self._widened = True
+            widen_pipe(self.fd)
         self._queue.put(data)
 
     def congested(self) -> bool:
@@ -165,6 +173,14 @@ def say(text: str, patience_s: float = 2.0) -> bool:
         except OSError:
             return False
     return True
+
+
+def widen_pipe(fd: int) -> None:
+    """Let a busy pipe hold a mebibyte; what is no pipe, or may not grow, stays as it is."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE_BYTES)
+    except OSError:
+        return
 
 
 def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None]:

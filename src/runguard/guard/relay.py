@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import select
 import time
 
-from runguard.guard.outlet import Outlet
+from runguard.guard.outlet import Outlet, widen_pipe
 from runguard.guard.spool import Spool
 
 TYPE_CHECKING = False
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from runguard.guard.process import Child, Plan
 
 _READ_BYTES = 64 << 10  # a pipe's size as it is made
-_LARGE_READ_BYTES = 256 << 10
-_LARGE_PIPE_BYTES = 1 << 20
+_LARGE_READ_BYTES = 512 << 10
 _NAMES = ("", "stdout", "stderr")
 
 
@@ -202,13 +200,9 @@ class Relay:
 
 
 def _widen(source: _Source) -> None:
-    """Read more at once from a pipe that was full; its size may be limited for us, which is no fault."""
+    """Read more at once from a pipe that was full."""
     source.at_once = _LARGE_READ_BYTES
-    try:
-        fcntl.fcntl(source.fd, fcntl.F_SETPIPE_SZ, _LARGE_PIPE_BYTES)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EBUSY, errno.ENOMEM):
-            raise
+    widen_pipe(source.fd)
 
 
 def _followed_by(pieces: Iterator[tuple[int, bytes]], more: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
