@@ -34,12 +34,18 @@ def test_a_run_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
 
 
 def test_an_existing_name_or_link_is_not_opened(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("x")
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".taken").write_text("x")
+    (tmp_path / ".link").symlink_to(tmp_path / "elsewhere")
     for name in ("taken", "link"):
         with pytest.raises(FileExistsError):
             runfile.create(str(tmp_path), name)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_run_file_has_its_name_only_once_it_is_locked(tmp_path: Path) -> None:
+    work = runfile.create(str(tmp_path), "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert runfile.probe(work.path)
 
 
 def test_a_probe_sees_whether_the_run_lives(tmp_path: Path) -> None:

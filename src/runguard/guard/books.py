@@ -24,6 +24,7 @@ from runguard.store.sqlite import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from runguard.guard.liveness import Life
@@ -43,10 +44,10 @@ class Opening(NamedTuple):
 
 
 class _BroughtOver(NamedTuple):
-    """What a transaction took over from the journal, to be cleared once it is committed."""
+    """What a transaction took over from the journal and from run files, to be cleared once it is committed."""
 
     reconciled: Reconciled
-    emptied: tuple[str, ...]  # run files whose output is in the store now
+    emptied: tuple[str, ...]  # run files that nobody needs any more
 
 
 class Books:
@@ -71,7 +72,7 @@ class Books:
         try:
             with self._store() as store:
                 with store.write() as tx:
-                    brought_over = self._bring_over(tx)
+                    brought_over = self._bring_over(tx, tidy=True)
                     opening = self._decide_and_record(tx, fields)
                 self._clear(store, brought_over)
                 return opening
@@ -246,18 +247,27 @@ class Books:
             "guard_start": start.guard_ticks,
         }
 
-    def _bring_over(self, tx: Transaction) -> _BroughtOver:
-        """Bring the journal into the ledger, with the output that its runs left in their run files."""
-        ended = [each["run_id"] for each in self._journal.entries() if each["kind"] == "run.finish"]
+    def _bring_over(self, tx: Transaction, *, tidy: bool = False) -> _BroughtOver:
+        """Bring the journal into the ledger; with `tidy`, take over what dead guards left in run files too."""
         reconciled = self._journal.reconcile(tx)
-        emptied = []
-        for run_id in ended:
+        return _BroughtOver(reconciled, tuple(self._take_over_run_files(tx)) if tidy else ())
+
+    def _take_over_run_files(self, tx: Transaction) -> Iterator[str]:
+        """Yield the run files that nobody needs any more, their output kept where its run is on record.
+
+        Those of living runs are locked; a run that has a start and no end is its own job's to close.
+        """
+        for run_id in os.listdir(self._places.runs):
             path = os.path.join(self._places.runs, run_id)
+            if run_id == self._start.run_id or run_id.startswith(".") or liveness.held(path):
+                continue
+            run = tx.store.run(run_id)
+            if run is not None and run.outcome == "running":
+                continue
             left = liveness.left_by(path)
-            if left and tx.store.run(run_id) and tx.store.output(run_id) is None:
+            if run is not None and left is not None and tx.store.output(run_id) is None:
                 tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
-                emptied.append(path)
-        return _BroughtOver(reconciled, tuple(emptied))
+            yield path
 
     def _clear(self, store: Store, brought_over: _BroughtOver) -> None:
         """Remove what is committed now, and say what the store and the journal have to remark."""

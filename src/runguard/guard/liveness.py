@@ -26,15 +26,15 @@ def judge(run_id: str, guard_pid: int | None, boot_id: str | None, runs: str) ->
     command_pid = left.command_pid if left else None
     if boot_id and boot_id != host.boot_id():
         return Life(LOST, "the host restarted", command_pid, left)
-    held = _held(path)
+    alive = held(path)
     guard_ticks = left.guard_start if left else None
     boot = boot_id or ""
-    if guard_pid is not None and held and (guard_ticks is None or host.lives(guard_pid, guard_ticks, boot)):
+    if guard_pid is not None and alive and (guard_ticks is None or host.lives(guard_pid, guard_ticks, boot)):
         return Life(ALIVE, f"guard pid {guard_pid} lives", command_pid, left)
     command_lives = left is not None and host.lives(command_pid, left.command_start, boot)
     if command_lives:
         return Life(GUARD_GONE, f"the guard has gone, command pid {command_pid} goes on", command_pid, left)
-    if held:
+    if alive:
         return Life(GUARD_GONE, "the guard has gone, processes of the command go on", command_pid, left)
     return Life(LOST, "guard and command have gone without a finish", command_pid, left)
 
@@ -47,7 +47,8 @@ def left_by(path: str) -> runfile.Left | None:
         return None
 
 
-def _held(path: str) -> bool:
+def held(path: str) -> bool:
+    """Return whether somebody holds the lock of the run file at `path`: its guard, or what its command left."""
     try:
         return runfile.probe(path)
     except OSError:

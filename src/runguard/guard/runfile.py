@@ -171,13 +171,15 @@ def create(
 ) -> RunFile:
     """Create and lock `directory/run_id`, 0600; `guard_start` is our own start in kernel ticks.
 
-    Raises OSError where it cannot be made, or exists.
+    Raises OSError where it cannot be made.
     """
     path = os.path.join(directory, run_id)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    unlocked = os.path.join(directory, f".{run_id}")  # it gets its name with its lock: tidying finds none without
+    fd = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(fd, 0o600)  # whatever the umask
-        fcntl.flock(fd, fcntl.LOCK_EX)  # waits only for somebody who probes at this moment
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.rename(unlocked, path)
     except BaseException:
         os.close(fd)
         raise
