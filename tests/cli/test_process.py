@@ -43,7 +43,7 @@ def test_the_version(shell: Any) -> None:
 
 def test_the_shell_can_complete_words(shell: Any) -> None:
     words = {"COMP_WORDS": "runguard run --output o", "COMP_CWORD": "3", "_RUNGUARD_COMPLETE": "bash_complete"}
-    assert shell("", environ=words).stdout == "plain,on-failure\n"
+    assert shell(environ=words).stdout == "plain,on-failure\n"
 
 
 def test_the_commands_own_status_is_ours(shell: Any) -> None:

@@ -46,11 +46,11 @@ class Group(click.Group):
 
 def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     """Do what the command line says and return the exit status. Raises RunguardError."""
-    if not arguments:
-        raise UsageError("no command is given (runguard -h lists them)")
     group = build()
     if COMPLETION in environ:
         return shell_complete(group, {}, "runguard", COMPLETION, environ[COMPLETION])
+    if not arguments:
+        raise UsageError("no command is given (runguard -h lists them)")
     try:
         with group.make_context("runguard", list(arguments), obj=environ) as context:
             answer = group.invoke(context)
