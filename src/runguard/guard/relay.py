@@ -106,6 +106,7 @@ class Relay:
         piece = next(self._backlog, None)
         if piece is None:
             self._backlog = None
+            self.balance()
             return False
         self._outlets[piece[0]].put(piece[1])
         return True

@@ -1,0 +1,210 @@
+"""On a terminal the command is in the foreground: prompts, Ctrl-C and Ctrl-Z are its own.
+
+A shell with job control stands on a pseudo-terminal, as a person's would.
+"""
+
+import json
+import os
+import pty
+import select
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import runguard
+
+DRIVE = str(Path(__file__).with_name("drive.py"))
+
+
+class Terminal:
+    """An interactive bash on a pseudo-terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            environ = {**os.environ, "PS1": "", "PYTHONPATH": str(Path(runguard.__file__).parents[1]), "TERM": "dumb"}
+            os.chdir(folder)
+            os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environ)
+        self.seen = ""
+        self.type("stty -echo; set +o history; bind 'set enable-bracketed-paste off'; PS1=; echo rea''dy")
+        self.expect("ready")
+
+    def type(self, text: str) -> None:
+        os.write(self.fd, text.encode() + b"\n")
+
+    def key(self, control: bytes) -> None:
+        os.write(self.fd, control)
+
+    def guard(self, script: str, *, before: str = "", after: str = "", **options: object) -> None:
+        """Type a guarded `bash -c script`."""
+        given = json.dumps({"report": str(self.folder / "report.json"), **options})
+        command = " ".join(shlex.quote(word) for word in (sys.executable, DRIVE, given, "bash", "-c", script))
+        self.type(f"{before} {command} {after}; echo status=$?")
+
+    def expect(self, text: str) -> None:
+        """Wait until `text` was shown since the last expected one."""
+        end_s = time.monotonic() + 20
+        while text not in self.seen:
+            assert select.select([self.fd], [], [], max(0, end_s - time.monotonic()))[0], (
+                f"{text!r} not in {self.seen!r}"
+            )
+            self.seen += os.read(self.fd, 4096).decode()
+        self.seen = self.seen.partition(text)[2]
+
+    def report(self) -> dict[str, object]:
+        content: dict[str, object] = json.loads((self.folder / "report.json").read_text())
+        return content
+
+    def close(self) -> None:
+        os.close(self.fd)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_the_command_can_ask_on_the_terminal(terminal: Terminal) -> None:
+    terminal.guard("read -p 'name? ' name </dev/tty 2>/dev/tty; echo hello $name; exit 3")
+    terminal.expect("name? ")
+    terminal.type("anna")
+    terminal.expect("hello anna")
+    terminal.expect("status=3")
+
+
+def test_the_commands_stdin_is_the_terminal_its_outputs_are_pipes(terminal: Terminal) -> None:
+    terminal.guard("test -t 0 && echo stdin; test -t 1 || test -t 2 || echo pipes")
+    terminal.expect("stdin")
+    terminal.expect("pipes")
+    terminal.expect("status=0")
+    assert terminal.report()["merged"] is True
+
+
+def test_the_command_is_a_foreground_group_in_our_session(terminal: Terminal) -> None:
+    terminal.guard("read -a f </proc/$$/stat; test ${f[4]} = $$ -a ${f[7]} = $$ && echo leads; echo sid=${f[5]}")
+    terminal.expect("leads")
+    terminal.expect(f"sid={terminal.pid}")
+
+
+def test_ctrl_c_reaches_the_command_once_and_not_us(terminal: Terminal) -> None:
+    terminal.guard("trap 'echo interrupted; n=$((n+1))' INT; echo up; while [ ${n:-0} = 0 ]; do sleep 0.05; done;"
+                   " sleep 0.2; echo n=$n; exit 4")  # fmt: skip
+    terminal.expect("up")
+    terminal.key(b"\x03")
+    terminal.expect("n=1")
+    terminal.expect("status=4")
+    assert terminal.report()["stop_signal"] is None
+
+
+def test_ctrl_c_ends_a_command_that_does_not_care(terminal: Terminal) -> None:
+    terminal.guard("echo up; exec sleep 60")
+    terminal.expect("up")
+    terminal.key(b"\x03")
+    terminal.expect("status=130")
+    assert terminal.report()["signal"] == signal.SIGINT
+
+
+def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Terminal) -> None:
+    terminal.guard("echo up; read line; echo got $line; exit 5")
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    terminal.type("echo shell''again; fg; echo st=$?")
+    terminal.expect("shellagain")
+    terminal.expect("drive.py")  # bash says what it continues
+    terminal.type("line")
+    terminal.expect("got line")
+    terminal.expect("st=5")
+
+
+def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(terminal: Terminal) -> None:
+    os.mkfifo(terminal.folder / "go")
+    terminal.guard("echo up; read line <go; echo got $line; exit 6")
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    terminal.type("bg; echo shell''again; echo on >go; wait %1; echo st=$?")
+    terminal.expect("shellagain")
+    terminal.expect("got on")
+    terminal.expect("st=6")
+
+
+def test_a_command_in_the_background_that_wants_input_stops_until_fg(terminal: Terminal) -> None:
+    terminal.guard("echo up; sleep 0.3; read line </dev/tty; echo got $line; exit 7")
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    terminal.type("bg")
+    terminal.type("until jobs | grep Stopped; do sleep 0.1; done; echo asks''again; fg; echo st=$?")
+    terminal.expect("asksagain")
+    terminal.expect("drive.py")
+    terminal.type("line")
+    terminal.expect("got line")
+    terminal.expect("st=7")
+
+
+def test_after_the_end_the_terminal_is_the_shells(terminal: Terminal) -> None:
+    terminal.guard("true")
+    terminal.expect("status=0")
+    terminal.type("read -p 'more? ' x; echo read $x")
+    terminal.expect("more? ")
+    terminal.type("yes")
+    terminal.expect("read yes")
+
+
+def test_after_a_failed_spawn_the_terminal_is_ours(terminal: Terminal) -> None:
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(DRIVE)} '{{}}' /etc"
+    (terminal.folder / "bad").write_text("#!/nonexistent/sh\n")
+    (terminal.folder / "bad").chmod(0o755)
+    terminal.type(f"{command.replace('/etc', './bad')}; echo status=$?; read x; echo read $x")
+    terminal.expect("its interpreter '/nonexistent/sh'")
+    terminal.expect("status=127")
+    terminal.type("still here")
+    terminal.expect("read still here")
+
+
+def test_a_stop_signal_ends_a_foreground_command(terminal: Terminal) -> None:
+    terminal.guard("trap 'echo term; exit 8' TERM; echo pp=$PPID; while :; do sleep 0.05; done")
+    terminal.expect("pp=")
+    while "\n" not in terminal.seen:
+        terminal.seen += os.read(terminal.fd, 99).decode()
+    os.kill(int(terminal.seen.split()[0]), signal.SIGTERM)
+    terminal.expect("term")
+    terminal.expect("status=8")
+    assert terminal.report()["stop_signal"] == signal.SIGTERM
+
+
+def test_tostop_does_not_stop_us_while_the_command_is_in_the_foreground(terminal: Terminal) -> None:
+    terminal.type("stty tostop")
+    terminal.guard("echo one; sleep 0.1; echo two")
+    terminal.expect("one")
+    terminal.expect("two")
+    terminal.expect("status=0")
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "</dev/null"), ("", "| cat"), ("true |", "")])
+def test_with_only_part_of_the_terminal_the_command_has_its_own_session(
+    terminal: Terminal, before: str, after: str
+) -> None:
+    terminal.guard("read -a f </proc/$$/stat; test ${f[5]} = $$ && echo own session", before=before, after=after)
+    terminal.expect("own session")
+    terminal.expect("status=0")
+
+
+def test_ctrl_c_at_a_command_in_its_own_session_is_forwarded(terminal: Terminal) -> None:
+    terminal.guard("trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.05; done", after="</dev/null")
+    terminal.expect("up")
+    terminal.key(b"\x03")
+    terminal.expect("interrupted")
+    terminal.expect("status=9")
+    assert terminal.report()["stop_signal"] == signal.SIGINT
