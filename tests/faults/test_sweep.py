@@ -72,7 +72,7 @@ def ledger(shell: Shell) -> list[dict[str, object]]:
     return entries
 
 
-def check(shell: Shell) -> None:
+def check(shell: Shell, *, killed: bool) -> None:
     """Every start has one end, every window at most one automatic success, every attempt ran at most once."""
     entries = ledger(shell)
     starts = [entry["run_id"] for entry in entries if entry["kind"] == "run.start"]
@@ -81,7 +81,9 @@ def check(shell: Shell) -> None:
     ran = Counter((shell.directory / "ran").read_text().split()) if (shell.directory / "ran").exists() else Counter()
     assert set(ran) <= set(starts), "a command ran without a trace"
     assert set(ran.values()) <= {1}
-    assert not list((shell.state / "db" / "runs").iterdir())
+    # A guard killed between creating its file and locking it leaves a hidden one, tidied an hour later.
+    left = [path for path in (shell.state / "db" / "runs").iterdir() if not (killed and path.name.startswith("."))]
+    assert left == []
 
 
 def sweep(shell: Shell, call: str, fault: str, step: int) -> int:
@@ -92,7 +94,7 @@ def sweep(shell: Shell, call: str, fault: str, step: int) -> int:
         if "signal" not in fault:
             assert status in (0, 74, 75, 78), (call, fault, n)
         settle(shell)
-        check(shell)
+        check(shell, killed="signal" in fault)
         (shell.directory / "ran").unlink()
         shutil.rmtree(shell.state)
     return hits

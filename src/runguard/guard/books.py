@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from runguard.store.reads import Ping, Run
 
 
+_ABANDONED_US = 3600 * SECOND_US  # nobody takes that long between creating a run file and locking it
+
+
 class Opening(NamedTuple):
     """What came of the transaction before the command."""
 
@@ -259,7 +262,11 @@ class Books:
         """
         for run_id in os.listdir(self._places.runs):
             path = os.path.join(self._places.runs, run_id)
-            if run_id == self._start.run_id or run_id.startswith(".") or liveness.held(path):
+            if run_id == self._start.run_id or liveness.held(path):
+                continue
+            if run_id.startswith("."):  # killed before it had its lock, or just about to take it
+                if self._start.at_us - os.lstat(path).st_mtime_ns // 1000 > _ABANDONED_US:
+                    yield path
                 continue
             run = tx.store.run(run_id)
             if run is not None and run.outcome == "running":

@@ -34,8 +34,16 @@ class Lock(NamedTuple):
 
     def release(self) -> None:
         """Unlock for every duplicate of the descriptor, also those that processes left behind have inherited."""
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
-        os.close(self.fd)
+        unlock(self.fd)
+
+
+def unlock(fd: int) -> None:
+    """Unlock and close `fd`. Where that fails, the end of this process frees it: the job's status comes first."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+    except OSError:
+        return
 
 
 def take(directory: str, job: str) -> Lock | None:

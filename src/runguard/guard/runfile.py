@@ -17,6 +17,7 @@ from runguard.guard.capture import HEAD_BYTES, HEAD_FRAMES, TAIL_BYTES, TAIL_FRA
 from runguard.guard.descriptors import high_fd
 from runguard.guard.frames import HEADER as FRAME_HEADER
 from runguard.guard.frames import decode, encode, last, size
+from runguard.guard.lock import unlock
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -106,13 +107,11 @@ class RunFile:
     def remove(self) -> None:
         """Unlink the file and unlock it for every process that inherited it."""
         _unlink(self.path)
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
-        os.close(self.fd)
+        unlock(self.fd)
 
     def leave(self) -> None:
         """Unlock the file and leave it for whoever brings the run's record over from the journal."""
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
-        os.close(self.fd)
+        unlock(self.fd)
 
     def _fill_head(self, frames: list[Frame]) -> list[Frame]:
         """Append `frames` to the head section; return those for which it has no room."""
@@ -181,6 +180,7 @@ def create(
         fcntl.flock(fd, fcntl.LOCK_EX)
         os.rename(unlocked, path)
     except BaseException:
+        os.unlink(unlocked)
         os.close(fd)
         raise
     return RunFile(high_fd(fd), path, (head_limit, tail_limit), guard_start)

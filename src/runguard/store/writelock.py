@@ -34,7 +34,10 @@ class WriteLock:
 
     def release(self) -> None:
         """Let the next in the queue write."""
-        fcntl.flock(self._file, fcntl.LOCK_UN)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        except OSError:
+            self.close()  # nobody has inherited it: closing unlocks
 
     def close(self) -> None:
         """Close the file; a lock still held is released."""
