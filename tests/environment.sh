@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # Sourced by examples/try, tests/run, benchmarks/run and .ci/run: one way to make the virtual environment.
 # Sets `python`. Needs nothing but python3 with its venv module and a package index.
 
@@ -24,6 +25,6 @@ make_environment() {
     python3 -m venv "$directory" || fail "no virtual environment; on Debian: apt-get install python3-venv"
     say "installing: $*"
     "$python" -m pip install --quiet --disable-pip-version-check "$@" ||
-        fail "pip could not install (see above); it needs a network or a reachable package index"
+        fail "pip could not install: its own words stand above. It needs a network, or a package index within reach"
     touch "$directory/made"
 }

@@ -1,0 +1,172 @@
+"""The examples are what they say: every line of them is read by the program, or run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from runguard import config
+from runguard.cli import fast
+from runguard.config import strict
+from runguard.schedule import cron
+from runguard.settings import TABLE, Request, Setting
+from shell import Shell
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+SCRIPTS = [EXAMPLES / "try", EXAMPLES / "window.sh", ROOT / "tests" / "run", ROOT / "tests" / "environment.sh"]
+STARTED = [*SCRIPTS[:3], EXAMPLES / "window.py", ROOT / ".ci" / "run", ROOT / "src" / "scripts" / "runguard"]
+FILE = EXAMPLES / "runguard.toml"
+SAID = tomllib.loads(FILE.read_text())
+KEYS = [setting for setting in TABLE if setting.is_key(top=True)]
+LINES = [line for line in (EXAMPLES / "crontab").read_text().splitlines() if re.match(r"[\d*]", line)]
+# The keys as they stand in the file, those that are commented out because they have no default included.
+SHOWN = re.findall(r"^(?:# )?([a-z_]+) = ", FILE.read_text().partition("\n[jobs.")[0], re.MULTILINE)
+
+
+def asked(words: list[str]) -> Request:
+    """Return what `runguard run …` asks for, as read without click."""
+    assert [words[0].rpartition("/")[2], words[1]] == ["runguard", "run"]
+    request = fast.read(words[2:])
+    assert request is not None
+    return request
+
+
+def fields_and_words(line: str) -> tuple[str, list[str]]:
+    """Return the schedule of a crontab line and the words of its command as /bin/sh gets them from cron."""
+    *fields, command = line.split(maxsplit=5)
+    assert not re.search(r"(?<!\\)%", command)
+    return " ".join(fields), shlex.split(command.replace("\\%", "%"))
+
+
+# crontab
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_crontab_line_fires_when_its_job_is_due(line: str) -> None:
+    fields, words = fields_and_words(line)
+    request = asked(words)
+    given = request.values.get("schedule") or SAID["jobs"][request.job]["schedule"]
+    assert cron.parse(fields) == cron.parse(str(given))
+
+
+def test_the_crontab_finds_the_command_where_the_readme_links_it() -> None:
+    assert len(LINES) == 4
+    assert "PATH=/usr/local/bin:/usr/bin:/bin" in (EXAMPLES / "crontab").read_text().splitlines()
+
+
+# runguard.toml
+
+
+def test_the_file_shows_every_key_once() -> None:
+    assert sorted(SHOWN) == sorted(setting.name for setting in KEYS)
+
+
+def test_the_file_is_without_mistakes() -> None:
+    strict.load({"RUNGUARD_CONFIG": str(FILE)})
+
+
+def test_a_job_that_the_file_does_not_name_gets_the_defaults() -> None:
+    with_file, problems = config.effective({}, {}, config.load({"RUNGUARD_CONFIG": str(FILE)}, None), "other")
+    without, _ = config.effective({}, {}, config.load({"RUNGUARD_CONFIG": "/dev/null"}, None), "other")
+    assert problems == ()
+    assert with_file == without
+
+
+@pytest.mark.parametrize("setting", KEYS, ids=lambda setting: setting.name)
+def test_a_key_with_a_default_is_not_commented_out(setting: Setting) -> None:
+    assert (setting.name in SAID) == (setting.default is not None or setting.name == "timeout")
+
+
+@pytest.mark.parametrize("setting", [each for each in KEYS if each.default is None and each.name != "timeout"])
+def test_a_key_without_a_default_is_shown_with_a_value_that_would_do(setting: Setting, tmp_path: Path) -> None:
+    line = re.search(rf"^# ({setting.name} = .*)$", FILE.read_text(), re.MULTILINE)
+    assert line
+    (tmp_path / "runguard.toml").write_text(line[1])
+    strict.load({"RUNGUARD_CONFIG": str(tmp_path / "runguard.toml")})
+
+
+def test_choices_are_listed_beside_their_key() -> None:
+    for setting in KEYS:
+        if setting.choices and setting.name != "on_lost" and setting.name != "on_store_failure":
+            [comment] = re.findall(rf"^(?:# )?{setting.name} = \S+ +# (.*)$", FILE.read_text(), re.MULTILINE)
+            assert set(setting.choices) <= set(re.findall(r"[\w-]+", comment))
+
+
+# systemd
+
+
+def unit(name: str) -> dict[str, str]:
+    text = (EXAMPLES / "systemd" / name).read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def test_the_timer_fires_when_the_job_of_its_service_is_due() -> None:
+    request = asked(shlex.split(unit("letters.service")["ExecStart"]))
+    minute, hour, *_ = str(request.values["schedule"]).split()
+    assert unit("letters.timer")["OnCalendar"] == f"*-*-* {int(hour):02}:{minute}:00 {request.values['timezone']}"
+    assert (request.job, request.values["policy"]) == ("letters", "systemd")
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is not installed")
+    for path in (EXAMPLES / "systemd").iterdir():  # with a program that exists here
+        (tmp_path / path.name).write_text(path.read_text().replace("/usr/local/bin/runguard", "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *tmp_path.iterdir()], capture_output=True, text=True, check=False
+    )
+    assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or "letters" in line] == []
+
+
+# Jobs
+
+SPRING = ("-s", "30 1 * * *", "-z", "Europe/London", "--scheduled-at", "2026-03-29T02:30+01:00")
+
+
+def test_the_shell_job_works_on_its_window(shell: Shell) -> None:
+    done = shell("run", *SPRING, "--", str(EXAMPLES / "window.sh"))
+    said = "extracting records from 2026-03-28T01:30:00Z up to 2026-03-29T01:00:00Z (attempt 1)\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
+def test_the_python_job_works_on_its_window(shell: Shell) -> None:
+    done = shell("run", *SPRING, "--", str(EXAMPLES / "window.py"))
+    said = "adding up 23.5 hours, from 2026-03-28 01:30:00 up to 2026-03-29 01:00:00 UTC, attempt 1\n"
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
+@pytest.mark.parametrize("name", ["window.sh", "window.py"])
+def test_a_job_without_its_window_says_so_and_fails(shell: Shell, name: str) -> None:
+    done = shell("run", "--", str(EXAMPLES / name))
+    assert done.returncode != 0
+    assert "start me through runguard run with a schedule" in done.stderr
+
+
+# Scripts
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_the_shell_can_read_a_script(script: Path) -> None:
+    done = subprocess.run(["/bin/sh", "-n", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_shellcheck_has_nothing_to_say_against_a_script(script: Path) -> None:
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed")
+    command = ["shellcheck", "--shell=dash", "--severity=info", "-x", f"--source-path={ROOT}", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("path", STARTED, ids=lambda path: path.name)
+def test_what_is_started_is_executable(path: Path) -> None:
+    assert path.stat().st_mode & 0o111 == 0o111

@@ -1,0 +1,153 @@
+"""The manual pages are sound and name exactly what the program has."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from operator import attrgetter
+from pathlib import Path
+
+import click
+import pytest
+
+from runguard.cli import commands, history, run, show
+from runguard.config.merge import VARIABLES
+from runguard.guard.start import GIVEN
+from runguard.model import OUTCOMES
+from runguard.schedule.policy import POLICIES
+from runguard.settings import TABLE, Setting
+from shell import Shell
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "man").iterdir())
+RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
+TOML = (ROOT / "man" / "runguard.toml.5").read_text()
+COMMANDS = commands.build().commands
+CHOICES = [setting for setting in TABLE if setting.choices]
+NAME = attrgetter("name")
+
+
+def section(page: str, title: str) -> str:
+    found = re.search(rf"^\.Sh {re.escape(title)}\n(.*?)(?=^\.Sh |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found, f"no section {title!r}"
+    return found[1]
+
+
+def items(text: str, macro: str) -> list[str]:
+    """Return the words of every item of a list that begins with `macro`: `.It Ev A , B`."""
+    lines = re.findall(rf"^\.It {macro} (.*)$", text, re.MULTILINE)
+    return [word for line in lines for word in line.split() if word != ","]
+
+
+def options(title: str) -> set[str]:
+    """Return the options that the items of a section of runguard(1) name, spelled as they are typed."""
+    flags = re.findall(r"^\.It (Fl .*)$", section(RUNGUARD, title), re.MULTILINE)
+    return {"-" + name for line in flags for name in re.findall(r"Fl (\S+)", line)}
+
+
+def of_command(command: click.Command) -> set[str]:
+    """Return what the command takes, by click."""
+    with click.Context(command, **command.context_settings) as context:
+        return {name for each in command.get_params(context) if isinstance(each, click.Option) for name in each.opts}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_mandoc_has_nothing_to_say_against_a_page(page: Path) -> None:
+    if not shutil.which("mandoc"):
+        pytest.skip("mandoc is not installed")
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", page], capture_output=True, text=True, check=False)
+    # Which other manuals this host has is not the page's fault.
+    said = [line for line in done.stdout.splitlines() if "referenced manual not found" not in line]
+    assert said == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_installed_in_its_section(page: Path) -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    number = page.name[-1]
+    assert build["targets"]["wheel"]["shared-data"][f"man/{page.name}"] == f"share/man/man{number}/{page.name}"
+
+
+def test_there_is_a_page_of_the_command_and_one_of_its_file() -> None:
+    assert [page.name for page in PAGES] == ["runguard.1", "runguard.toml.5"]
+
+
+def test_the_manual_and_the_help_of_run_name_the_same_options() -> None:
+    assert options("OPTIONS OF RUN") == of_command(COMMANDS["run"])
+
+
+@pytest.mark.parametrize("name", ["history", "show"])
+def test_the_manual_and_the_help_of_a_query_name_the_same_options(name: str) -> None:
+    assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF BOTH") == of_command(COMMANDS[name])
+
+
+@pytest.mark.parametrize("setting", [each for each in CHOICES if each.is_option], ids=NAME)
+def test_the_manual_names_the_choices_of_an_option(setting: Setting) -> None:
+    assert f"Fl -{setting.option[2:]} Cm {' | '.join(setting.choices)}\n" in section(RUNGUARD, "OPTIONS OF RUN")
+
+
+def test_the_manual_names_every_command() -> None:
+    named = re.findall(r"^\.Cm (\S+)$", section(RUNGUARD, "SYNOPSIS"), re.MULTILINE)
+    assert sorted(named) == sorted(COMMANDS)
+
+
+def test_the_manual_names_exactly_the_statuses_of_run() -> None:
+    of_run, _ = section(RUNGUARD, "EXIT STATUS").split("\n.Pp\n")
+    assert re.findall(r"^\.It (\S+)", of_run, re.MULTILINE) == [status for status, _ in run.STATUSES]
+
+
+def test_the_manual_names_exactly_the_statuses_of_queries() -> None:
+    _, of_queries = section(RUNGUARD, "EXIT STATUS").split("\n.Pp\n")
+    known = {status for status, _ in (*history.STATUSES, *show.STATUSES, *commands.STATUSES)}
+    assert set(re.findall(r"^\.It (\S+)", of_queries, re.MULTILINE)) == known | {"130"}
+
+
+def test_the_manual_names_exactly_the_variables() -> None:
+    settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG", *VARIABLES.values()}
+    text = section(RUNGUARD, "ENVIRONMENT")
+    removed = {"RUNGUARD_ITEMS", "RUNGUARD_FENCE"}
+    assert set(items(text, "Ev")) == settings | set(GIVEN) - removed
+    assert set(re.findall(r"\bRUNGUARD_[A-Z_]+", text)) == settings | set(GIVEN)
+
+
+def test_the_manual_names_exactly_the_outcomes() -> None:
+    assert items(section(RUNGUARD, "OUTCOMES"), "Li") == list(OUTCOMES)
+
+
+def test_the_manual_names_every_policy() -> None:
+    assert set(re.findall(r"^\.Cm (\w+)$", section(RUNGUARD, "WINDOWS"), re.MULTILINE)) == set(POLICIES)
+
+
+def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
+    shell("run", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z", "--", "true")
+    [told] = shell.json("show", "1")
+    [brief] = shell.json("history")
+    of_history, of_show = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
+    assert [listed(line) for line in lists(of_show)] == [
+        [key for key in told["window"] if key not in brief["window"]],
+        [key for key in told if key not in brief],
+    ]
+
+
+def lists(text: str) -> list[str]:
+    return [line for line in re.findall(r"^\.Li (.*)$", text, re.MULTILINE) if "," in line]
+
+
+def listed(line: str) -> list[str]:
+    return re.findall(r"\w+", line)
+
+
+def test_the_manual_of_the_file_names_exactly_its_keys() -> None:
+    keys = [name for name in items(section(TOML, "KEYS"), "Ic") if name != "="]
+    assert sorted(keys) == sorted(setting.name for setting in TABLE if setting.is_key(top=True))
+
+
+@pytest.mark.parametrize("setting", [each for each in CHOICES if each.is_key(top=True)], ids=NAME)
+def test_the_manual_of_the_file_names_the_choices_of_a_key(setting: Setting) -> None:
+    text = re.search(rf"^\.It Ic {setting.name}\n(.*?)(?=^\.(?:It|El))", TOML, re.DOTALL | re.MULTILINE)
+    assert text
+    words = " ".join(re.findall(r"^\.Cm (.*)$", text[1], re.MULTILINE))
+    assert set(re.findall(r"\w[\w-]*", words)) == set(setting.choices)
