@@ -10,11 +10,10 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+
 from shell import Shell, wait_until
 
 DURABLE = ("pwrite64", "fdatasync", "flock", "ftruncate", "rename")
