@@ -5,10 +5,10 @@ The only place that reads the environment, maps an error to its status, and ends
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
-from runguard import printable
 from runguard.errors import RunguardError
 from runguard.guard import outlet
 from runguard.guard.descriptors import open_missing_stdio
@@ -42,6 +42,7 @@ def answer(arguments: Sequence[str], environ: dict[str, str]) -> int:
     try:
         asked = read(arguments[1:]) if arguments[:1] == ["run"] else None
         if asked is not None:
+            gc.disable()  # what a start makes is no garbage; guard.execution enables it
             from runguard.guard import flow
 
             return flow.run(asked, environ)
@@ -84,6 +85,8 @@ def read(arguments: Sequence[str]) -> Request | None:
 
 def say(text: str) -> None:
     """Write one line to stderr, whatever `text` holds."""
+    from runguard import printable  # only where something is wrong
+
     outlet.say(f"runguard: {printable.line(text)}\n")
 
 

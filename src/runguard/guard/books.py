@@ -10,13 +10,13 @@ import os
 
 from runguard import clock
 from runguard.errors import NoTraceError, RunguardError, StoreError
-from runguard.guard import liveness
 from runguard.guard.answering import Answer, answer
 from runguard.guard.decide import Proceed, Question, Refuse, decide
 from runguard.guard.excerpts import masked
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
 from runguard.guard.start import window_fields
+from runguard.guard.supervise import Beside
 from runguard.instant import SECOND_US, rfc3339
 from runguard.record import NamedTuple
 from runguard.store.journal import Journal
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from runguard.store.reads import Ping, Run
 
 
+SHORT_RUN_S = 1.0  # opening the store once more costs half a millisecond
 _ABANDONED_US = 3600 * SECOND_US  # nobody takes that long between creating a run file and locking it
 
 
@@ -63,6 +64,7 @@ class Books:
         self._voice = voice
         self._journal = Journal(places.state, prepared.author)
         self._mask = (prepared.secrets, prepared.settings.mask)
+        self._opened: Store | None = None
 
     def open(self, fields: dict[str, Any]) -> Opening:
         """Decide what this start does and record it, before the command: `fields` are the start's own.
@@ -73,13 +75,14 @@ class Books:
         if remark := self._journal.prepare():
             self._voice(remark)
         try:
-            with self._store() as store:
-                with store.write() as tx:
-                    brought_over = self._bring_over(tx, tidy=True)
-                    opening = self._decide_and_record(tx, fields)
-                self._clear(store, brought_over)
-                return opening
+            store = self._store()
+            with store.write() as tx:
+                brought_over = self._bring_over(tx, tidy=True)
+                opening = self._decide_and_record(tx, fields)
+            self._clear(store, brought_over)
+            return opening  # the store stays open: most commands are short
         except StoreError as error:
+            self._close()
             if self._prepared.settings.on_store_failure == "refuse":
                 raise
             self._voice(f"{error}; recording in the journal instead")
@@ -88,29 +91,37 @@ class Books:
     def refuse(self, refusal: Refuse, fields: dict[str, Any], holder: Holder | None = None) -> None:
         """Record a start that is refused without a decision about its window. Never raises for want of a place."""
         try:
-            with self._store() as store:
-                with store.write() as tx:
-                    brought_over = self._bring_over(tx)
-                    found = answer(store, self._start, early_us(self._prepared.settings))
-                    self._record_refusal(tx, refusal, found, fields, holder)
-                self._clear(store, brought_over)
+            store = self._store()
+            with store.write() as tx:
+                brought_over = self._bring_over(tx)
+                found = answer(store, self._start, early_us(self._prepared.settings))
+                self._record_refusal(tx, refusal, found, fields, holder)
+            self._clear(store, brought_over)
         except RunguardError as error:
             refused = self._refusal(refusal, Answer(self._start.expected, None), fields, holder)
             self._write_to_journal("run.refused", refused, error)
+        finally:
+            self._close()
+
+    def beside(self) -> tuple[Beside, ...]:
+        """Return as work beside the command: letting go of the store, which a long run keeps open for nothing."""
+        return (Beside(SHORT_RUN_S, self._let_go()),)
 
     def finish(self, fields: dict[str, Any], head: bytes, tail: bytes) -> Appended | None:
         """Record the end. Returns the ledger's new head; None where the journal had to take it: keep the run file."""
         try:
-            with self._store() as store:
-                with store.write() as tx:
-                    brought_over = self._bring_over(tx)
-                    appended = tx.append("run.finish", clock.look().wall_us, fields)
-                    if not appended.superseded:
-                        tx.keep_output(self._start.run_id, head, tail)
-                self._clear(store, brought_over)
-                return appended
+            store = self._store()
+            with store.write() as tx:
+                brought_over = self._bring_over(tx)
+                appended = tx.append("run.finish", clock.look().wall_us, fields)
+                if not appended.superseded:
+                    tx.keep_output(self._start.run_id, head, tail)
+            self._clear(store, brought_over)
+            return appended
         except RunguardError as error:
             self._write_to_journal("run.finish", fields, error)
+        finally:
+            self._close()
         return None
 
     def record_pings(self, pings: list[Ping]) -> None:
@@ -118,15 +129,27 @@ class Books:
         if not pings:
             return
         try:
-            with self._store() as store:
-                store.record_pings(self._start.run_id, pings)
+            self._store().record_pings(self._start.run_id, pings)
         except RunguardError as error:
             self._voice(f"{error}; what became of the ping is not recorded")
+        finally:
+            self._close()
 
     def _store(self) -> Store:
-        return open_store(
-            self._places.store, author=self._prepared.author, create=True, witness_directory=self._places.witness
-        )
+        if self._opened is None:
+            self._opened = open_store(
+                self._places.store, author=self._prepared.author, create=True, witness_directory=self._places.witness
+            )
+        return self._opened
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _let_go(self) -> Iterator[None]:
+        self._close()
+        yield
 
     def _decide_and_record(self, tx: Transaction, fields: dict[str, Any]) -> Opening:
         store, start, settings = tx.store, self._start, self._prepared.settings
@@ -180,8 +203,13 @@ class Books:
 
     def _close_dead_runs(self, tx: Transaction) -> tuple[Run, Life] | None:
         """Close the job's runs that died without a finish; return one that still lives, if any."""
+        running = tx.store.running(self._start.job)
+        if not running:
+            return None
+        from runguard.guard import liveness  # only where a run has no finish
+
         alive = None
-        for run in tx.store.running(self._start.job):
+        for run in running:
             life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, self._places.runs)
             if life.state != liveness.LOST:
                 alive = alive or (run, life)
@@ -260,9 +288,14 @@ class Books:
 
         Those of living runs are locked; a run that has a start and no end is its own job's to close.
         """
-        for run_id in os.listdir(self._places.runs):
+        others = [name for name in os.listdir(self._places.runs) if name != self._start.run_id]
+        if not others:
+            return
+        from runguard.guard import liveness  # only where other runs live, or have died
+
+        for run_id in others:
             path = os.path.join(self._places.runs, run_id)
-            if run_id == self._start.run_id or liveness.held(path):
+            if liveness.held(path):
                 continue
             if run_id.startswith("."):  # killed before it had its lock, or just about to take it
                 if self._start.at_us - os.lstat(path).st_mtime_ns // 1000 > _ABANDONED_US:

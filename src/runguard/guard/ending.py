@@ -91,9 +91,9 @@ def output_fields(capture: Capture, kept: Kept, head: bytes, tail: bytes, *, mer
 def oom_kills() -> int:
     """Return how many processes of our control group the kernel has killed for want of memory (cgroup v2), or 0."""
     try:
-        with open("/proc/self/cgroup", encoding="ascii", errors="replace") as file:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
             group = next((line[3:].strip() for line in file if line.startswith("0::")), "")
-        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="ascii") as file:
+        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="utf-8") as file:
             return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
     except (OSError, ValueError):
         return 0

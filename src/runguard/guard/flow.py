@@ -6,6 +6,7 @@ start; the command, and only now, beside it, anything slow; its end on record; t
 
 from __future__ import annotations
 
+import gc
 import os
 import stat
 
@@ -21,17 +22,30 @@ from runguard.guard.excerpts import masked
 from runguard.guard.execution import Execution, execute
 from runguard.guard.prepare import Places, Prepared, prepare
 from runguard.guard.signals import Signals, listen
-from runguard.guard.telling import Monitor
+from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
 from runguard.instant import rfc3339
 from runguard.settings import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from runguard.guard.runfile import RunFile
+    from runguard.guard.telling import Monitor
     from runguard.store.database import Appended
+
+
+SETTLE_AFTER_S = 0.1
+# What a start does without and an end may need.
+_FOR_THE_END = (
+    "runguard.printable",
+    "runguard.guard.liveness",
+    "runguard.guard.spool",
+    "runguard.store.faults",
+    "runguard.store.reconciling",
+)
 
 
 def run(request: Request, environ: dict[str, str]) -> int:
@@ -43,16 +57,17 @@ def run(request: Request, environ: dict[str, str]) -> int:
         from runguard.guard.foretell import foretell
 
         return foretell(prepared)
-    monitor = Monitor(prepared, voice)
+    monitor = _monitor(prepared, voice)
     try:
         return _guard(prepared, signals, monitor, voice)
     except (UnsafeError, NoTraceError, StoreError) as error:
         voice(str(error))
-        monitor.tell_refusal(error, signals)
+        if monitor is not None:
+            monitor.tell_refusal(error, signals)
         return error.status
 
 
-def _guard(prepared: Prepared, signals: Signals, monitor: Monitor, voice: Voice) -> int:
+def _guard(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> int:
     """Take the lock, record, run, record, let go, tell. Raises the errors that refuse a start."""
     places = _private_places(prepared)
     books = Books(prepared, places, voice)
@@ -73,7 +88,8 @@ def _guard(prepared: Prepared, signals: Signals, monitor: Monitor, voice: Voice)
         inherit = (held.fd, work.fd) if work else (held.fd,)
         plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
-        done = execute(plan, signals, capture, code, work, monitor.beside())
+        beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
+        done = execute(plan, signals, capture, code, work, beside)
         _say_what_was_wrong(prepared, done, voice)
         recorded = _record_end(prepared, books, done, voice)
         if recorded is None and work is not None:
@@ -83,8 +99,18 @@ def _guard(prepared: Prepared, signals: Signals, monitor: Monitor, voice: Voice)
         if work is not None:
             work.remove()
         held.release()
-    books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
+    if monitor is not None:
+        books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
     return done.verdict.returned
+
+
+def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:
+    """Return the run's heartbeat, or None for a job without one."""
+    if not prepared.settings.ping:
+        return None
+    from runguard.guard.telling import Monitor  # a job without a ping does not pay for it
+
+    return Monitor(prepared, voice)
 
 
 def _private_places(prepared: Prepared) -> Places:
@@ -130,6 +156,17 @@ def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | Non
     except OSError as error:
         voice(f"{places.runs}: {error.strerror}; the run has no file of its own")
         return None
+
+
+def _settle() -> Iterator[None]:
+    """Make ready for a long wait, beside the command.
+
+    The package may be upgraded before the end, and modules of two versions would not fit together.
+    """
+    gc.enable()
+    for module in _FOR_THE_END:
+        __import__(module)
+        yield
 
 
 def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice) -> Appended | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runguard.guard import host, liveness, lock
+from runguard.guard import host, lock
 from runguard.instant import from_rfc3339, rfc3339
 from runguard.model import Holder
 from runguard.store import lines
@@ -31,6 +31,8 @@ def note(start: Start, argv: tuple[str, ...]) -> bytes:
 
 def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
     """Return the holder that the lock file of `job` names, or None where it names none."""
+    from runguard.guard import liveness  # only where a start is refused
+
     try:
         fields = lines.parse(lock.read_note(locks, job))
         life = liveness.judge(fields["run_id"], fields["guard_pid"], fields["boot_id"], runs)

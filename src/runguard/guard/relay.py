@@ -8,7 +8,6 @@ import select
 import time
 
 from runguard.guard.outlet import Outlet, widen_pipe
-from runguard.guard.spool import Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from runguard.guard.capture import Capture
     from runguard.guard.process import Child, Plan
+    from runguard.guard.spool import Spool
 
 _READ_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_READ_BYTES = 512 << 10
@@ -181,6 +181,8 @@ class Relay:
     def _keep_for_later(self, stream: int, data: bytes) -> None:
         try:
             if self._spool is None:
+                from runguard.guard.spool import Spool  # only for those who want no output of a success
+
                 self._spool = Spool(self._spool_dir)
             self._spool.add(stream, data)
         except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from runguard import printable
 from runguard.guard.outlet import say
 
 _MOST_LINES = 20  # a fault that repeats must not fill a disk
@@ -21,6 +20,8 @@ class Voice:
         self._untold.append(text)
         self._said += 1
         if self._said <= _MOST_LINES:
+            from runguard import printable  # only where something is wrong
+
             say(f"runguard: {printable.line(f'{self._job}: {text}')}\n")
 
     def take(self) -> list[str]:

@@ -6,9 +6,9 @@ Not `zoneinfo`: it costs more than the rest of the schedule before the command i
 from __future__ import annotations
 
 from _bisect import bisect_left, bisect_right
+from _struct import error as StructError  # type: ignore[attr-defined]
+from _struct import unpack_from
 from itertools import pairwise
-from struct import error as StructError
-from struct import unpack_from
 
 from runguard.errors import ZoneError
 from runguard.instant import DAY_S, civil_from_days

@@ -103,6 +103,7 @@ class Store(ReadOnlyStore):
         self.wait_s = wait_s
         self._open_locked = open_locked
         self._found: os.stat_result | None = None
+        self._schema = 0  # the count of its changes
 
     def write(self) -> Transaction:
         """Return a transaction to enter: it queues for the write lock, commits at the end, undoes all on an error."""
@@ -144,12 +145,22 @@ class Store(ReadOnlyStore):
             raise StoreError(self.path, f"{error.strerror} (uid {os.geteuid()})") from error
         if self._found is None:
             self._connection, self._found = self._open_locked(self.path, self.witness, wait_s), found
+            self._schema = self._schema_version()
         elif not os.path.samestat(found, self._found):
             raise StoreError(self.path, "the file was replaced while it was open")
+        elif self._schema_version() != self._schema:
+            raise StoreError(self.path, "its schema was changed while it was open")
 
     def close(self) -> None:
         super().close()
         self.lock.close()
+
+    def _schema_version(self) -> int:
+        try:
+            (version,) = super()._open().execute("PRAGMA schema_version").fetchone()
+        except (_sqlite3.Error, MemoryError) as error:
+            raise failed(self.path, error) from error
+        return int(version)
 
     def _open(self) -> _sqlite3.Connection:
         if self._connection is None:

@@ -13,7 +13,7 @@ def load(path: str = "") -> dict[str, str]:
     A statement begins with a line `-- name: NAME`. `/*run_columns*/` stands for the columns of a run, in the order of
     `reads.Run`.
     """
-    with open(path or os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="ascii") as file:
+    with open(path or os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
         text = file.read()
     found = {}
     for chunk in text.split(_MARK)[1:]:
