@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from runguard.guard.frames import Frame, encode, last
-from runguard.guard.provenance import small_sha256
+from runguard.guard.hashing import StreamHash, Total
 from runguard.record import NamedTuple
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hashlib import _Hash
 
 HEAD_BYTES = 64 << 10
 TAIL_BYTES = 1 << 20
@@ -19,14 +15,6 @@ _COALESCE_BYTES = 64 << 10  # a frame that has grown to this is not copied into 
 # A job that dribbles bytes alternately to both streams must not make us keep a frame for each.
 HEAD_FRAMES = 4096
 TAIL_FRAMES = 16_384
-_SMALL_BYTES = 64 << 10  # up to here the stream is hashed without OpenSSL, which takes 2 ms to load
-
-
-class Total(NamedTuple):
-    """One whole stream."""
-
-    bytes: int
-    sha256: str
 
 
 class Kept(NamedTuple):
@@ -59,7 +47,7 @@ class Capture:
         self._head_bytes = 0
         self._tail_bytes = 0  # held: at least the limit where there were as many, at most one read more
         self._closed = head_limit == 0
-        self._streams = (_Stream(), _Stream())
+        self._streams = (StreamHash(), StreamHash())
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -109,36 +97,6 @@ class Capture:
         missing = total - max(offset, self._head_bytes)
         held = min(self._tail_bytes, self._tail_limit)
         return Fresh(head, last(self._tail, min(missing, held)), missing > held)
-
-
-class _Stream:
-    """Size and SHA-256 of one stream."""
-
-    __slots__ = ("_first", "_hash", "bytes")
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._first: list[bytes] = []
-        self._hash: _Hash | None = None
-
-    def feed(self, data: bytes) -> None:
-        self.bytes += len(data)
-        if self._hash is not None:
-            self._hash.update(data)
-            return
-        self._first.append(data)
-        if self.bytes > _SMALL_BYTES:
-            from hashlib import sha256  # OpenSSL: four times as fast, worth its 2 ms from here on
-
-            self._hash = sha256(b"".join(self._first))
-            self._first = []
-        elif len(self._first) > 1024:
-            self._first = [b"".join(self._first)]
-
-    def total(self) -> Total:
-        if self._hash is not None:
-            return Total(self.bytes, self._hash.hexdigest())
-        return Total(self.bytes, small_sha256(b"".join(self._first)))
 
 
 def _append(frames: deque[Frame], stream: int, at_ms: int, data: bytes) -> None:
