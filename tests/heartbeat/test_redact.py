@@ -190,11 +190,11 @@ def test_a_secret_of_several_lines_is_masked_line_by_line():
 def test_a_command_line_is_masked(argv, masked):
     environ = {"DB_PASSWORD": "hunter2hunter"}
     url = f"https://hc-ping.com/{UUID}"
-    assert mask_argv(argv, environ, url=url) == (masked, masked != argv)
+    assert mask_argv(argv, secrets_of(environ, url)) == (masked, masked != argv)
 
 
 def test_a_command_line_is_masked_by_the_users_patterns():
-    assert mask_argv(("send", "NHS-123"), {}, (r"NHS-\d+",)) == (("send", "***"), True)
+    assert mask_argv(("send", "NHS-123"), (), (r"NHS-\d+",)) == (("send", "***"), True)
 
 
 SECRET = st.text(st.characters(codec="utf-8", exclude_characters="*"), min_size=6, max_size=40)
@@ -207,7 +207,7 @@ def test_no_secret_of_the_environment_survives(before, secret, between, after):
     text = before + secret + between + secret + after
     if secret.lower() not in ("enabled", "disabled", "required", "optional", "default", "prompt"):
         assert secret not in mask_text(text, secrets)
-        assert secret not in "\0".join(mask_argv(("run", text), {"APP_TOKEN": secret})[0])
+        assert secret not in "\0".join(mask_argv(("run", text), secrets_of({"APP_TOKEN": secret}))[0])
 
 
 @given(secret=st.text("abcdefgh0123456789", min_size=8), shape=st.sampled_from([

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from runguard.errors import StoreError, UnsafeError
-from runguard.store import creation, sqlite
+from runguard.store import network, sqlite
 
 from_umask = pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
 
@@ -87,7 +87,7 @@ def test_an_existing_store_on_a_network_file_system_is_refused_too(place, start)
 def test_a_local_file_system_is_not_refused(place):
     device = place.directory.stat().st_dev
     place.open(mountinfo=f"36 35 {os.major(device)}:{os.minor(device)} / / rw - ext4 /dev/sda rw\n").close()
-    creation.refuse_network("x", os.makedev(9, 9), "1 2 9:8 / / rw - nfs a rw\nbroken\n")
+    network.refuse_network("x", os.makedev(9, 9), "1 2 9:8 / / rw - nfs a rw\nbroken\n")
 
 
 def test_a_newer_schema_is_read_and_not_written(place, start):

@@ -36,7 +36,7 @@ def code_of(start: Start) -> Provenance:
 def fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
     """Return what the entry of a start says of its command."""
     start, settings = prepared.start, prepared.settings
-    argv, was_masked = mask_argv(start.argv, start.environ, settings.mask, settings.ping or "")
+    argv, was_masked = mask_argv(start.argv, prepared.secrets, settings.mask)
     return {
         "argv": argv,
         "masked": was_masked,

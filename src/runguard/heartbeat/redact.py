@@ -99,13 +99,12 @@ def mask_bytes(data: bytes, secrets: Iterable[str], patterns: Iterable[str] = ()
 
 
 def mask_argv(
-    argv: Sequence[str], environ: Mapping[str, str], patterns: Iterable[str] = (), url: str = ""
+    argv: Sequence[str], secrets: Sequence[str] = (), patterns: Iterable[str] = ()
 ) -> tuple[tuple[str, ...], bool]:
     """Return the command line as it may be kept, and whether anything in it was masked.
 
-    Beyond `mask_text`: `--password=x`, `PASSWORD=x` and `--token x`. A value that looks like a path stays.
+    `secrets` come from `secrets_of`. Beyond `mask_text`: `--password=x`, `PASSWORD=x` and `--token x`. A value that looks like a path stays.
     """
-    secrets = secrets_of(environ, url)
     patterns = tuple(patterns)
     masked = []
     option = ""

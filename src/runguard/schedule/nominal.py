@@ -6,7 +6,7 @@ A local time is a number of seconds since 1970-01-01T00:00 by the wall clock; a 
 from __future__ import annotations
 
 from _bisect import bisect_left, bisect_right
-from itertools import pairwise
+from _operator import sub
 
 from runguard.instant import DAY_S, civil_from_days, days_from_civil
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FIRST_DAY = days_from_civil(1, 1, 1)
 LAST_DAY = days_from_civil(9999, 12, 31)
+_WEEKLY = sum(1 << day for day in range(0, 31, 7))
 
 
 class Nominal:
@@ -28,11 +29,12 @@ class Nominal:
     def __init__(self, cron: Cron) -> None:
         self.minutes = tuple(hour * 60 + minute for hour in cron.hours for minute in cron.minutes)
         self._seconds = tuple(minute * 60 for minute in self.minutes)
-        around = (*self.minutes, self.minutes[0] + 1440)
+        following = (*self._seconds[1:], self._seconds[0] + DAY_S)
         # The shortest spacing, as if every day matched.
-        self.shortest_s = 60 * min(later - earlier for earlier, later in pairwise(around))
+        self.shortest_s: int = min(map(sub, following, self._seconds))
         self._months = frozenset(cron.months)
-        self._by_weekday = tuple(_days_of_month(cron, first_weekday) for first_weekday in range(7))
+        by_date = sum(1 << day for day in cron.days)
+        self._by_weekday = tuple(_days_of_month(cron, by_date, first_weekday) for first_weekday in range(7))
 
     def days(self, first: int, last: int) -> Iterator[int]:
         """Yield the matching days of `first`..`last`, both included, ascending."""
@@ -115,14 +117,11 @@ class Nominal:
         return self._by_weekday[(before + 5) % 7] & ((2 << length) - 1)
 
 
-def _days_of_month(cron: Cron, first_weekday: int) -> int:
-    """Return the matching days of a 31-day month that starts on a weekday, as bits."""
-    found = 0
-    for day in range(1, 32):
-        by_date, by_weekday = day in cron.days, (first_weekday + day - 1) % 7 in cron.weekdays
-        if (by_date and by_weekday) if cron.day_and else (by_date or by_weekday):
-            found |= 1 << day
-    return found
+def _days_of_month(cron: Cron, by_date: int, first_weekday: int) -> int:
+    """Return the matching days of a month that starts on a weekday, as bits; `by_date` are those of the day field."""
+    first_week = sum(1 << (weekday - first_weekday) % 7 + 1 for weekday in cron.weekdays)
+    by_weekday = first_week * _WEEKLY
+    return by_date & by_weekday if cron.day_and else by_date | by_weekday
 
 
 def _length(year: int, month: int) -> int:

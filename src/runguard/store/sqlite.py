@@ -54,9 +54,9 @@ def open_store(
             raise creation.absent(path, witness)
         creation.create(path, lock, witness, wait_s, mountinfo)
     elif mountinfo is not None or os.major(found.st_dev) == _NO_DISK:
-        from runguard.store import creation
+        from runguard.store import network
 
-        creation.refuse_network(path, found.st_dev, mountinfo)
+        network.refuse_network(path, found.st_dev, mountinfo)
     return Store(path, _open_locked, author, lock, witness, wait_s)
 
 
