@@ -20,14 +20,23 @@ from shell import Shell
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-SCRIPTS = [EXAMPLES / "try", EXAMPLES / "window.sh", ROOT / "tests" / "run", ROOT / "tests" / "environment.sh"]
-STARTED = [*SCRIPTS[:3], EXAMPLES / "window.py", ROOT / ".ci" / "run", ROOT / "src" / "scripts" / "runguard"]
+SCRIPTS = [
+    EXAMPLES / "try",
+    EXAMPLES / "window.sh",
+    *(ROOT / folder / "run" for folder in ("tests", "benchmarks", ".ci")),
+]
+STARTED = [*SCRIPTS, EXAMPLES / "window.py", ROOT / "src" / "scripts" / "runguard"]
+SOURCED = ROOT / "tests" / "environment.sh"
 FILE = EXAMPLES / "runguard.toml"
 SAID = tomllib.loads(FILE.read_text())
 KEYS = [setting for setting in TABLE if setting.is_key(top=True)]
 LINES = [line for line in (EXAMPLES / "crontab").read_text().splitlines() if re.match(r"[\d*]", line)]
 # The keys as they stand in the file, those that are commented out because they have no default included.
 SHOWN = re.findall(r"^(?:# )?([a-z_]+) = ", FILE.read_text().partition("\n[jobs.")[0], re.MULTILINE)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def asked(words: list[str]) -> Request:
@@ -152,13 +161,13 @@ def test_a_job_without_its_window_says_so_and_fails(shell: Shell, name: str) -> 
 # Scripts
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+@pytest.mark.parametrize("script", [*SCRIPTS, SOURCED], ids=name_of)
 def test_the_shell_can_read_a_script(script: Path) -> None:
     done = subprocess.run(["/bin/sh", "-n", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+@pytest.mark.parametrize("script", [*SCRIPTS, SOURCED], ids=name_of)
 def test_shellcheck_has_nothing_to_say_against_a_script(script: Path) -> None:
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is not installed")
@@ -167,6 +176,6 @@ def test_shellcheck_has_nothing_to_say_against_a_script(script: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("path", STARTED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", STARTED, ids=name_of)
 def test_what_is_started_is_executable(path: Path) -> None:
     assert path.stat().st_mode & 0o111 == 0o111
