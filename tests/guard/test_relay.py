@@ -102,6 +102,7 @@ def test_a_blocked_write_of_ours_does_not_delay_the_timeout(drive: Drive) -> Non
     os.close(read_fd)
     os.close(write_fd)
     assert (ended.report["timed_out"], ended.report["signal"]) == (True, 15)
+    assert ended.report["stdout"]["bytes"] < 8 << 20  # nothing piles up in our memory
     assert ended.report["duration_s"] < 5
 
 
@@ -128,6 +129,15 @@ def test_a_slow_reader_gets_every_byte(guard: Drive) -> None:
             time.sleep(0.05)  # altogether longer than the guard's patience with a reader who takes nothing
     assert len(got) == 348_894
     assert started.finish().report["remarks"] == []
+
+
+def test_a_reader_slower_than_the_drain_gets_what_the_command_wrote(guard: Drive) -> None:
+    started = guard("head", "-c", "2500000", "/dev/zero", options={"drain_s": 0.05}, stderr=subprocess.DEVNULL)
+    time.sleep(0.4)  # the command has ended long ago: all of it lies in pipes and queues
+    assert len(started.process.stdout.read()) == 2_500_000
+    report = started.finish().report
+    assert report["stdout"]["bytes"] == 2_500_000
+    assert report["remarks"] == []
 
 
 def test_a_reader_that_goes_closes_the_commands_pipe(guard: Drive) -> None:
@@ -190,10 +200,11 @@ def test_our_own_descriptors_are_never_made_nonblocking(drive: Drive, tmp_path: 
 def test_a_pipe_that_others_made_nonblocking_gets_every_byte(guard: Drive) -> None:
     read_fd, write_fd = os.pipe()
     os.set_blocking(write_fd, False)
-    started = guard("sh", "-c", "seq 100000", stdout=write_fd)
+    started = guard("sh", "-c", "seq 400000", stdout=write_fd)
     os.close(write_fd)
+    time.sleep(0.3)  # until it is full
     with open(read_fd, "rb") as reader:
-        assert len(reader.read()) == 588_895
+        assert len(reader.read()) == 2_688_895
     assert started.finish().status == 0
 
 

@@ -155,6 +155,21 @@ def test_segments_are_filled_in_turn_and_the_file_stays_small(tmp_path: Path) ->
     own.remove()
 
 
+def test_a_dribble_that_fills_the_heads_room_goes_on_in_the_tail(tmp_path: Path) -> None:
+    own, capture = runfile.create(str(tmp_path), "run"), Capture()
+    whole = b""
+    for number in range(9000):
+        text = b"%d" % number * (1 + number % 2 * 5)
+        whole += text
+        capture.feed(1, number, text)
+        own.mirror(capture)
+    left = runfile.read(own.path)
+    assert left is not None
+    assert data(left.head) + data(left.tail) == whole
+    assert left.omitted_bytes == 0
+    own.remove()
+
+
 def test_a_full_disk_ends_the_mirror_with_one_remark(tmp_path: Path) -> None:
     import resource
 

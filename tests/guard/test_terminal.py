@@ -129,13 +129,15 @@ def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Terminal) -> None:
 
 def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(terminal: Terminal) -> None:
     os.mkfifo(terminal.folder / "go")
-    terminal.guard("echo up; read line <go; echo got $line; exit 6")
+    terminal.guard("echo up; read line <go; echo got $line; read line <go; exit 6")
     terminal.expect("up")
     terminal.key(b"\x1a")
     terminal.expect("Stopped")
-    terminal.type("bg; echo shell''again; echo on >go; wait %1; echo st=$?")
+    terminal.type("bg; echo shell''again; echo on >go")
     terminal.expect("shellagain")
     terminal.expect("got on")
+    assert os.tcgetpgrp(terminal.fd) == terminal.pid
+    terminal.type("echo on >go; wait %1; echo st=$?")
     terminal.expect("st=6")
 
 
@@ -151,6 +153,46 @@ def test_a_command_in_the_background_that_wants_input_stops_until_fg(terminal: T
     terminal.type("line")
     terminal.expect("got line")
     terminal.expect("st=7")
+
+
+def test_a_job_that_is_fetched_from_the_background_gets_the_terminal_when_it_asks(terminal: Terminal) -> None:
+    os.mkfifo(terminal.folder / "go")
+    terminal.guard("echo up; read line <go; echo got $line; read line </dev/tty; echo read $line; exit 8")
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    terminal.type("bg; (sleep 0.3; echo on >go) & fg %1; echo st=$?")
+    terminal.expect("got on")
+    terminal.type("line")
+    terminal.expect("read line")
+    terminal.expect("st=8")
+
+
+def test_a_script_gets_the_terminal_back_at_the_end(terminal: Terminal) -> None:
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(DRIVE)} '{{}}' true"
+    (terminal.folder / "script").write_text(f"{command}; read -p 'more? ' x; echo read $x\n")
+    terminal.type("bash script; echo st=$?")
+    terminal.expect("more? ")
+    terminal.type("yes")
+    terminal.expect("read yes")
+    terminal.expect("st=0")
+
+
+def test_a_job_that_ends_in_the_background_leaves_the_terminal_alone(terminal: Terminal) -> None:
+    os.mkfifo(terminal.folder / "go")
+    terminal.guard("echo up; read line <go")
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    terminal.type("bg; read -p 'type: ' x; echo read $x; wait %1; echo st=$?")
+    terminal.expect("type: ")
+    (terminal.folder / "go").write_text("on\n")
+    while not (terminal.folder / "report.json").exists():
+        time.sleep(0.01)
+    assert os.tcgetpgrp(terminal.fd) == terminal.pid
+    terminal.type("on")
+    terminal.expect("read on")
+    terminal.expect("st=0")
 
 
 def test_after_the_end_the_terminal_is_the_shells(terminal: Terminal) -> None:

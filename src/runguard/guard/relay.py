@@ -122,14 +122,18 @@ class Relay:
             source.capacity = fcntl.fcntl(source.fd, fcntl.F_GETPIPE_SZ)
         self._progress_s = time.monotonic()
 
-    def drained(self, readable: int) -> bool:
+    def drained(self) -> bool:
         """Return whether everything was read that the command itself can have written.
 
-        `readable` is how many pipes had something to read just now: with 0, those still open are empty.
+        That is where a pipe is empty, or as much was read since the end as it can have held then.
         """
-        return not any(
-            source.paused or (readable and source.read_since_end < source.capacity) for source in self.sources.values()
-        )
+        waiting = select.poll()
+        for source in self.sources.values():
+            if source.paused:
+                return False
+            if source.read_since_end < source.capacity:
+                waiting.register(source.fd, select.POLLIN)
+        return not waiting.poll(0)
 
     def conclude(self, *, succeeded: bool) -> None:
         """Read no more; with `on-failure`, let the output go, or begin to pass it on."""

@@ -121,17 +121,15 @@ class _Supervision:
 
     def run(self) -> None:
         """Go round until everything is over."""
-        readable = 0
-        self._heed_signals()  # some may have come before the spawn
         self._reap()
         while True:
             now_s = time.monotonic()
-            self._advance(now_s, readable)
+            self._advance(now_s)
             if self.phase == _OVER:
                 return
             self._mirror(now_s)
             events = self.poll.poll(self._wait_ms(now_s))
-            readable = self._serve(events)
+            self._serve(events)
             if not events and not self.relay.pump():
                 self._step_beside()
 
@@ -163,18 +161,15 @@ class _Supervision:
             (*self.remarks, *self.relay.remarks),
         )
 
-    def _serve(self, events: list[tuple[int, int]]) -> int:
-        """Handle what poll reported; return how many of the command's pipes were readable."""
-        readable = 0
+    def _serve(self, events: list[tuple[int, int]]) -> None:
+        """Handle what poll reported."""
         for fd, _ in sorted(events):
             if fd == self.signals.fd:
                 self._heed_signals()
                 self._reap()
             elif fd in self.relay.sources:
-                readable += 1
                 self.relay.read(fd)
         self.relay.balance()
-        return readable
 
     def _heed_signals(self) -> None:
         now_s = time.monotonic()
@@ -211,7 +206,7 @@ class _Supervision:
             if self.child.loan is not None:
                 self.child.loan.take_back()
 
-    def _advance(self, now_s: float, readable: int) -> None:
+    def _advance(self, now_s: float) -> None:
         """Go on to the next phase, or the one after it, where this one is over."""
         if self.phase <= _EMPTYING:
             self._enforce_limits(now_s)
@@ -221,7 +216,7 @@ class _Supervision:
             self.relay.mark_end()
         if self.phase >= _DRAINING and self.relay.stalled(now_s, self.patience_s):
             self.relay.give_up()
-        if self.phase == _DRAINING and self._is_drained(now_s, readable):
+        if self.phase == _DRAINING and self._is_drained(now_s):
             self._name_holders()
             self.phase = _DELIVERING
             self.relay.conclude(succeeded=self.status == 0 and not self.stopping.begun)
@@ -244,8 +239,8 @@ class _Supervision:
             return self.stopping.over(now_s)
         return True
 
-    def _is_drained(self, now_s: float, readable: int) -> bool:
-        return not self.relay.sources or (now_s >= self.drain_until_s and self.relay.drained(readable))
+    def _is_drained(self, now_s: float) -> bool:
+        return not self.relay.sources or (now_s >= self.drain_until_s and self.relay.drained())
 
     def _name_holders(self) -> None:
         """Find what the command left behind, where there is a sign of it: looking costs a walk through /proc."""

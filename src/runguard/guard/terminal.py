@@ -30,20 +30,26 @@ def in_foreground() -> bool:
 class Loan:
     """The terminal on fd 0, lent to the process group `pgid`."""
 
-    __slots__ = ("_ours", "_ttou", "pgid")
+    __slots__ = ("_lent", "_ours", "_ttou", "pgid")
 
     def __init__(self, pgid: int) -> None:
         self.pgid = pgid
         self._ours = os.getpgrp()
+        self._lent = True
         # In the background, writing (with `stty tostop`) and taking the terminal back would stop us.
         self._ttou = getsignal(SIGTTOU)
         signal(SIGTTOU, SIG_IGN)
 
     def take_back(self) -> None:
-        """Make our group the foreground again; a terminal that has gone away is no error."""
+        """Make our group the foreground again; a terminal that has gone away is no error.
+
+        Where the command runs in the background, the terminal is not with it, and not ours to take.
+        """
+        if not self._lent:
+            return
+        self._lent = False
         try:
-            if os.tcgetpgrp(0) != self._ours:
-                os.tcsetpgrp(0, self._ours)
+            os.tcsetpgrp(0, self._ours)
         except OSError:
             return
 
@@ -72,6 +78,7 @@ class Loan:
         signal(SIGTTOU, self._ttou)
 
     def _give(self) -> None:
+        self._lent = True
         try:
             os.tcsetpgrp(0, self.pgid)
         except OSError:  # it has hung up
