@@ -64,8 +64,8 @@ def _refuse_odd_name(name: str) -> None:
 
 def _read(path: str, name: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read(1 << 20)
+        with open(path, "rb", buffering=0) as file:
+            return file.read(1 << 20) or b""
     except OSError as error:
         raise ZoneError(name, f"{path}: {error.strerror}") from error
 
@@ -73,8 +73,8 @@ def _read(path: str, name: str) -> bytes:
 def _system_version(directories: tuple[str, ...]) -> str:
     for directory in directories:
         try:
-            with open(os.path.join(directory, "tzdata.zi"), "rb") as file:
-                first = file.readline(100).decode("ascii", "replace").split()
+            with open(os.path.join(directory, "tzdata.zi"), "rb", buffering=0) as file:
+                first = (file.read(100) or b"").partition(b"\n")[0].decode("ascii", "replace").split()
         except OSError:
             continue
         if first[:2] == ["#", "version"] and len(first) == 3:

@@ -12,7 +12,6 @@ from runguard import clock
 from runguard.errors import NoTraceError, RunguardError, StoreError
 from runguard.guard.answering import Answer, answer
 from runguard.guard.decide import Proceed, Question, Refuse, decide
-from runguard.guard.excerpts import masked
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
 from runguard.guard.start import window_fields
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from runguard.guard.leftovers import Leftovers
     from runguard.guard.liveness import Life
     from runguard.guard.prepare import Places, Prepared
     from runguard.guard.voice import Voice
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 SHORT_RUN_S = 1.0  # opening the store once more costs half a millisecond
-_ABANDONED_US = 3600 * SECOND_US  # nobody takes that long between creating a run file and locking it
 
 
 class Opening(NamedTuple):
@@ -206,19 +205,9 @@ class Books:
         running = tx.store.running(self._start.job)
         if not running:
             return None
-        from runguard.guard import liveness  # only where a run has no finish
-
-        alive = None
-        for run in running:
-            life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, self._places.runs)
-            if life.state != liveness.LOST:
-                alive = alive or (run, life)
-                continue
-            tx.append("run.finish", self._start.at_us, _lost_fields(run, life))
-            head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
-            tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
-            self._voice(f"run {run.number} is lost: {life.because}")
-            _unlink(os.path.join(self._places.runs, run.run_id))
+        said, alive = self._leftovers(tx).close_dead(running)
+        for remark in said:
+            self._voice(remark)
         return alive
 
     def _notice_clock_step(self, store: Store) -> None:
@@ -281,41 +270,25 @@ class Books:
     def _bring_over(self, tx: Transaction, *, tidy: bool = False) -> _BroughtOver:
         """Bring the journal into the ledger; with `tidy`, take over what dead guards left in run files too."""
         reconciled = self._journal.reconcile(tx)
-        return _BroughtOver(reconciled, tuple(self._take_over_run_files(tx)) if tidy else ())
+        ours = self._start.run_id
+        names = [name for name in os.listdir(self._places.runs) if name != ours] if tidy else []
+        return _BroughtOver(reconciled, tuple(self._leftovers(tx).take_over(names, ours)) if names else ())
 
-    def _take_over_run_files(self, tx: Transaction) -> Iterator[str]:
-        """Yield the run files that nobody needs any more, their output kept where its run is on record.
+    def _leftovers(self, tx: Transaction) -> Leftovers:
+        from runguard.guard.leftovers import Leftovers  # only where other runs live, or have died
 
-        Those of living runs are locked; a run that has a start and no end is its own job's to close.
-        """
-        others = [name for name in os.listdir(self._places.runs) if name != self._start.run_id]
-        if not others:
-            return
-        from runguard.guard import liveness  # only where other runs live, or have died
-
-        for run_id in others:
-            path = os.path.join(self._places.runs, run_id)
-            if liveness.held(path):
-                continue
-            if run_id.startswith("."):  # killed before it had its lock, or just about to take it
-                if self._start.at_us - os.lstat(path).st_mtime_ns // 1000 > _ABANDONED_US:
-                    yield path
-                continue
-            run = tx.store.run(run_id)
-            if run is not None and run.outcome == "running":
-                continue
-            left = liveness.left_by(path)
-            if run is not None and left is not None and tx.store.output(run_id) is None:
-                tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
-            yield path
+        return Leftovers(tx, self._places.runs, self._start.at_us, self._mask)
 
     def _clear(self, store: Store, brought_over: _BroughtOver) -> None:
         """Remove what is committed now, and say what the store and the journal have to remark."""
         reconciled = brought_over.reconciled
         for remark in (*reconciled.remarks, *self._journal.clear(reconciled), *store.remarks):
             self._voice(remark)
-        for path in brought_over.emptied:
-            _unlink(path)
+        if brought_over.emptied:
+            from runguard.guard.leftovers import unlink
+
+            for path in brought_over.emptied:
+                unlink(path)
 
     def _write_to_journal(self, kind: str, fields: dict[str, Any], error: RunguardError) -> None:
         self._voice(f"{error}; recording in the journal instead")
@@ -325,39 +298,9 @@ class Books:
             self._voice(f"{none}; {kind} of run {self._start.run_id} is recorded nowhere")
 
 
-def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
-    left = life.left
-    return {
-        "run_id": run.run_id,
-        "outcome": "lost",
-        "exit_status": None,
-        "returned": None,
-        "signal": None,
-        "why": life.because,
-        "finished": None,
-        "duration_s": None,
-        "command_pid": life.command_pid,
-        "output": {
-            "stdout": {"bytes": left.stdout_bytes, "sha256": None},
-            "stderr": {"bytes": left.stderr_bytes, "sha256": None},
-            "omitted_bytes": left.omitted_bytes,
-        }
-        if left
-        else None,
-        "remarks": [],
-    }
-
-
 def _holder_fields(holder: Holder | None) -> dict[str, Any] | None:
     if holder is None:
         return None
     fields = holder._asdict()
     fields["started"] = rfc3339(fields.pop("started_us"))
     return fields
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return  # gone, or its directory is read-only: the run is closed all the same

@@ -18,7 +18,6 @@ from runguard.guard.capture import Capture
 from runguard.guard.command import code_of, fields_of, plan_of
 from runguard.guard.decide import Refuse
 from runguard.guard.ending import finish_fields, output_fields
-from runguard.guard.excerpts import masked
 from runguard.guard.execution import Execution, execute
 from runguard.guard.prepare import Places, Prepared, prepare
 from runguard.guard.signals import Signals, listen
@@ -41,7 +40,8 @@ SETTLE_AFTER_S = 0.1
 # What a start does without and an end may need.
 _FOR_THE_END = (
     "runguard.printable",
-    "runguard.guard.liveness",
+    "runguard.guard.excerpts",
+    "runguard.guard.leftovers",
     "runguard.guard.spool",
     "runguard.store.faults",
     "runguard.store.reconciling",
@@ -171,9 +171,13 @@ def _settle() -> Iterator[None]:
 
 def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice) -> Appended | None:
     """Record how the run ended; returns None where the journal had to take it."""
-    mask = (prepared.secrets, prepared.settings.mask)
     kept = done.capture.kept()
-    head, tail = masked(kept.head, *mask), masked(kept.tail, *mask)
+    head, tail = kept.head, kept.tail
+    if kept.kept_bytes:
+        from runguard.guard.excerpts import masked  # most jobs say nothing
+
+        mask = (prepared.secrets, prepared.settings.mask)
+        head, tail = masked(head, *mask), masked(tail, *mask)
     fields = {
         **finish_fields(prepared.start.run_id, done.verdict, done.ended, done.hashed),
         "finished": rfc3339(clock.look().wall_us),

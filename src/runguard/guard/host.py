@@ -70,7 +70,7 @@ def _user(uid: int) -> str:
 
 def _read(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return file.read(65_536).decode("utf-8", "surrogateescape")
+        with open(path, "rb", buffering=0) as file:
+            return (file.read(65_536) or b"").decode("utf-8", "surrogateescape")
     except OSError:
         return ""

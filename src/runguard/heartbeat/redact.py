@@ -103,7 +103,8 @@ def mask_argv(
 ) -> tuple[tuple[str, ...], bool]:
     """Return the command line as it may be kept, and whether anything in it was masked.
 
-    `secrets` come from `secrets_of`. Beyond `mask_text`: `--password=x`, `PASSWORD=x` and `--token x`. A value that looks like a path stays.
+    `secrets` come from `secrets_of`. Beyond `mask_text`: `--password=x`, `PASSWORD=x` and `--token x`. A value that
+    looks like a path stays.
     """
     patterns = tuple(patterns)
     masked = []

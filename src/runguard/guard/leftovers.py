@@ -1,0 +1,104 @@
+"""What earlier runs left behind: runs without a finish, run files that nobody needs. Imported where there is any."""
+
+from __future__ import annotations
+
+import os
+
+from runguard.guard import liveness
+from runguard.guard.excerpts import masked
+from runguard.instant import SECOND_US
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from runguard.guard.liveness import Life
+    from runguard.store.database import Transaction
+    from runguard.store.reads import Run
+
+    Mask = tuple[tuple[str, ...], tuple[str, ...]]  # secrets and patterns
+
+_ABANDONED_US = 3600 * SECOND_US  # nobody takes that long between creating a run file and locking it
+# A start looks at so few files of other runs: among hundreds that start at once, looking at all would take seconds.
+_MOST_FILES = 20
+
+
+class Leftovers:
+    """Looks at the run files in the directory `runs` for a start at `at_us`, and keeps masked what they hold."""
+
+    def __init__(self, tx: Transaction, runs: str, at_us: int, mask: Mask) -> None:
+        self._tx = tx
+        self._runs = runs
+        self._at_us = at_us
+        self._mask = mask
+
+    def close_dead(self, running: Iterable[Run]) -> tuple[list[str], tuple[Run, Life] | None]:
+        """Close those of `running` that died: return what to say of them, and one that still lives, if any."""
+        said: list[str] = []
+        alive = None
+        for run in running:
+            life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, self._runs)
+            if life.state != liveness.LOST:
+                alive = alive or (run, life)
+                continue
+            self._tx.append("run.finish", self._at_us, _lost_fields(run, life))
+            head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
+            self._tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
+            said.append(f"run {run.number} is lost: {life.because}")
+            unlink(os.path.join(self._runs, run.run_id))
+        return said, alive
+
+    def take_over(self, names: list[str], ours: str) -> Iterator[str]:
+        """Yield the run files that nobody needs any more, their output kept where its run is on record.
+
+        Those of living runs are locked; a run that has a start and no end is its own job's to close. Of many, only
+        those are looked at that follow our own in order: its name is random, so each is met soon.
+        """
+        names = sorted(names, key=lambda name: (name < ours, name))
+        for run_id in names[:_MOST_FILES]:
+            path = os.path.join(self._runs, run_id)
+            if liveness.held(path):
+                continue
+            if run_id.startswith("."):  # killed before it had its lock, or just about to take it
+                if self._at_us - os.lstat(path).st_mtime_ns // 1000 > _ABANDONED_US:
+                    yield path
+                continue
+            run = self._tx.store.run(run_id)
+            if run is not None and run.outcome == "running":
+                continue
+            left = liveness.left_by(path)
+            if run is not None and left is not None and self._tx.store.output(run_id) is None:
+                self._tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
+            yield path
+
+
+def unlink(path: str) -> None:
+    """Remove a run file."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # gone, or its directory is read-only: the run is closed all the same
+
+
+def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
+    left = life.left
+    return {
+        "run_id": run.run_id,
+        "outcome": "lost",
+        "exit_status": None,
+        "returned": None,
+        "signal": None,
+        "why": life.because,
+        "finished": None,
+        "duration_s": None,
+        "command_pid": life.command_pid,
+        "output": {
+            "stdout": {"bytes": left.stdout_bytes, "sha256": None},
+            "stderr": {"bytes": left.stderr_bytes, "sha256": None},
+            "omitted_bytes": left.omitted_bytes,
+        }
+        if left
+        else None,
+        "remarks": [],
+    }
