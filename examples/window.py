@@ -17,7 +17,8 @@ def main() -> None:
     except KeyError as missing:
         sys.exit(f"{missing.args[0]} is not set: start me through runguard run with a schedule")
     hours = (end - start).total_seconds() / 3600  # both are UTC: a day of 23 or 25 hours comes out right
-    print(f"adding up {hours:g} hours, from {start:%F %T} up to {end:%F %T} UTC, attempt {os.environ['RUNGUARD_ATTEMPT']}")
+    attempt = os.environ["RUNGUARD_ATTEMPT"]
+    print(f"adding up {hours:g} hours, from {start:%F %T} up to {end:%F %T} UTC, attempt {attempt}")
 
 
 main()
