@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A job that works on its window and not on "today": run again months later, it does the same.
 
-    30 2 * * *  runguard run -j totals -s '30 2 * * *' -z Europe/London -- /opt/totals/window.py
+30 2 * * *  runguard run -j totals -s '30 2 * * *' -z Europe/London -- /opt/totals/window.py
 """
 
 import os
