@@ -181,6 +181,18 @@ def test_a_full_file_costs_the_output_not_the_job(drive: Drive, tmp_path: Path) 
     assert ended.report["remarks"] == ["11808 bytes could not be written to our stdout: File too large"]
 
 
+def test_where_no_thread_can_be_had_the_output_comes_all_the_same(drive: Drive) -> None:
+    script = (
+        "import _thread, sys\n"
+        'def start_new_thread(*given): raise RuntimeError("can\'t start new thread")\n'
+        "_thread.start_new_thread = start_new_thread\n"
+        "del sys.argv[0]\n"
+        "exec(compile(open(sys.argv[0]).read(), sys.argv[0], 'exec'))"
+    )
+    ended = drive("sh", "-c", "seq 100000; exit 3", wrapper=["sh", "-c", 'p=$1; shift; exec $p -c "$0" "$@"', script])
+    assert (ended.status, len(ended.out)) == (3, 588_895)
+
+
 def test_a_socket_is_written_like_a_pipe(drive: Drive) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

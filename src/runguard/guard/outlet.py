@@ -24,6 +24,7 @@ _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
 _SLOW_S = 0.02
 _PIPE_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_PIPE_BYTES = 1 << 20
+_STACK_BYTES = 256 << 10  # of the thread; the default is 8 MiB of address space, which `ulimit -v` counts
 # Nobody is there any more. EIO is a terminal that hung up.
 _GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENXIO)
 _PLAIN_DEVICES = (os.makedev(1, 3),)  # /dev/null
@@ -83,6 +84,10 @@ class Outlet:
             return
         if self._queue is None:
             self._queue = _start_writer(self)
+        if self._queue is None:  # no thread to be had (a limit): better to wait for the reader than to lose anything
+            self._direct = True
+            self._write(data)
+            return
         if len(data) > _PIPE_BYTES and not self._widened:
             self._widened = True
             widen_pipe(self.fd)
@@ -183,10 +188,17 @@ def widen_pipe(fd: int) -> None:
         return
 
 
-def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None]:
+def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None] | None:
+    """Return the queue of a thread that writes, or None where there can be none."""
     from _queue import SimpleQueue  # neither is needed where nothing is written
-    from _thread import start_new_thread
+    from _thread import stack_size, start_new_thread
 
     queue: SimpleQueue[bytes | None] = SimpleQueue()
-    start_new_thread(outlet.serve, (queue,))
+    default = stack_size(_STACK_BYTES)
+    try:
+        start_new_thread(outlet.serve, (queue,))
+    except RuntimeError:
+        return None
+    finally:
+        stack_size(default)
     return queue
