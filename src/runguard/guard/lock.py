@@ -27,8 +27,8 @@ class Lock(NamedTuple):
     def note(self, text: bytes) -> None:
         """Write who holds the lock, for display to those it refuses. A full disk is no reason to give it up."""
         try:
-            os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, text, 0)
+            os.ftruncate(self.fd, len(text))  # emptying it first would cost a block freed and found again
         except OSError:
             return
 

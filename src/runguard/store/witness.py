@@ -1,8 +1,9 @@
 """The witness: a small file outside the database's directory that remembers the last entry that was committed.
 
-An emptied, replaced or rewound database is then refused instead of being begun anew. The file is replaced by a rename
-after each commit and not synced: after a power loss it may be older than the store, which is harmless, never newer.
-A witness that cannot be read as one is a remark, not a reason to stop: it is written anew after the next commit.
+An emptied, replaced or rewound database is then refused instead of being begun anew. The line is overwritten in place
+after each commit (a rename would make ext4 write it out at once) and not synced: after a power loss it may be older
+than the store, which is harmless, never newer. A witness that cannot be read as one is a remark, not a reason to stop:
+it is written anew after the next commit.
 """
 
 from __future__ import annotations
@@ -40,29 +41,35 @@ class Witness:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            words = os.read(file, 200).split(b"\n")[0].decode("ascii", "replace").split(" ")
+            line = b""
+            while line != (again := os.pread(file, 200, 0)):  # it may be overwritten at this moment
+                line = again
         finally:
             os.close(file)
+        words = line.split(b"\n")[0].decode("ascii", "replace").split(" ")
         if len(words) != 3 or words[0] != _MAGIC or len(words[2]) != 64 or not words[1].isdigit():
             raise ValueError("it is damaged")
         return Seen(int(words[1]), words[2])
 
     def write(self, seq: int, hash: str) -> None:
         """Remember the entry. The caller holds the store's write lock. Raises OSError."""
-        fresh = self.path + ".new"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            file = os.open(fresh, flags, 0o600)
+            file = os.open(self.path, flags, 0o600)
         except FileNotFoundError:
             os.makedirs(self._directory, 0o700, exist_ok=True)
             os.chmod(self._directory, 0o700)
-            file = os.open(fresh, flags, 0o600)
+            file = os.open(self.path, flags, 0o600)
         try:
-            os.fchmod(file, 0o600)
-            os.write(file, f"{_MAGIC} {seq} {hash}\n".encode("ascii"))
+            line = f"{_MAGIC} {seq} {hash}\n".encode("ascii")
+            os.pwrite(file, line, 0)
+            found = os.fstat(file)
+            if found.st_size > len(line):
+                os.ftruncate(file, len(line))
+            if found.st_mode & 0o777 != 0o600:
+                os.fchmod(file, 0o600)  # whatever the umask
         finally:
             os.close(file)
-        os.rename(fresh, self.path)
 
 
 def look(witness: Witness | None) -> tuple[Seen | None, Exception | None]:
