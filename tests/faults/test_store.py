@@ -189,3 +189,21 @@ def test_file_size_limits_are_a_full_disk(shell: Shell) -> None:
     )
     assert (done.returncode, done.stdout) == (5, "out\n")
     assert "recording in the journal instead" in done.stderr
+
+
+@root_only
+def test_a_window_done_before_the_disk_was_full_is_not_run_again(shell: Shell, small_disk: Path) -> None:
+    daily = ("run", "-j", "d", "-s", "0 0 * * *", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z")
+    shell(*daily, "--", "true")
+    fill(small_disk)
+    again = shell(*daily, "--", "touch", "again")
+    assert again.returncode == 0
+    assert not (shell.directory / "again").exists()
+
+
+@root_only
+def test_a_fault_of_the_store_is_said_once(shell: Shell, small_disk: Path) -> None:
+    shell("run", "-j", "x", "--", "true")
+    fill(small_disk)
+    said = shell("run", "-j", "x", "--", "true").stderr.splitlines()
+    assert len(said) == len(set(said))

@@ -30,7 +30,11 @@ def test_a_zombie_does_not_live() -> None:
 def test_a_name_with_parentheses_and_spaces_does_not_confuse_the_start_time(tmp_path) -> None:  # type: ignore[no-untyped-def]
     program = tmp_path / "a) R (b"
     program.symlink_to("/bin/cat")
-    with subprocess.Popen([program], stdin=subprocess.PIPE) as child:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b"x")
+        child.stdout.read(1)  # it runs
         assert isinstance(host.start_ticks(child.pid), int)
         assert host.command_line(child.pid) == str(program)
         child.communicate()

@@ -17,7 +17,7 @@ FLOORS = {
     "clock": 2, "config": 2, "paths": 2, "zones": 2, "sender": 2, "store": 2, "heartbeat": 2, "guard": 2,
     # 3: the order of steps
     "guard.prepare": 3, "guard.answering": 3, "guard.books": 3, "guard.holding": 3, "guard.leftovers": 3,
-    "guard.telling": 3, "guard.foretell": 3, "guard.flow": 3,
+    "guard.telling": 3, "guard.foretell": 3, "guard.hindsight": 3, "guard.flow": 3,
     # 4: the command line
     "cli": 4, "__main__": 5,
 }  # fmt: skip

@@ -344,3 +344,15 @@ def test_the_working_directory_may_be_gone(shell: Shell, tmp_path: Path) -> None
     line = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -m runguard run -j x -- true"
     done = subprocess.run(line, shell=True, env=shell.environ, cwd=shell.directory, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_secrets_in_the_command_lines_of_what_was_left_behind_are_not_told(shell: Shell) -> None:
+    script = "(sh -c 'sleep 63; : --password=swordfish s3cr3t-value' &); echo hi"
+    done = shell("run", "-j", "x", "-c", script, environ={"API_TOKEN": "s3cr3t-value"})
+    assert "the command left behind" in done.stderr
+    assert "swordfish" not in done.stderr
+    database = (shell.state / "db" / "runguard.sqlite").read_bytes()
+    assert b"swordfish" not in database
+    assert b"s3cr3t-value" not in database
+    for pid in shell.processes("sleep 63"):
+        os.kill(pid, signal.SIGKILL)

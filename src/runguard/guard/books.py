@@ -164,7 +164,8 @@ class Books:
             self._record_refusal(tx, decision, found, fields, holder)
             return Opening(decision, window)
         self._notice_clock_step(store)
-        decision = decide(self._question(found, store.latest(start.job, window.key) if window else None))
+        earlier = store.latest(start.job, window.key, window.due_us) if window else None
+        decision = decide(self._question(found, earlier))
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
             return Opening(decision, window)
@@ -175,15 +176,19 @@ class Books:
         return Opening(decision, window)
 
     def _open_in_journal(self, fields: dict[str, Any]) -> Opening:
-        """Decide by what this host's journal knows: beyond that the window counts as open."""
-        found = Answer(self._start.expected, None)
+        """Decide by this host's journal and by what can be read of the store: beyond that the window counts as open."""
+        from runguard.guard.hindsight import look_back  # only while the store fails
+
+        found, earlier, alive, _ = look_back(self._prepared, self._places, self._journal)
         window = found.expected.resolution.window if found.expected else None
-        earlier = self._journal.latest(self._start.job, window.key) if window else None
-        if earlier is not None and earlier.outcome == "running":
-            earlier = earlier._replace(outcome="lost")  # we hold the job's lock
-        decision = decide(self._question(found, earlier))
+        decision: Proceed | Refuse
+        if alive is not None:
+            decision = Refuse("overlap", self._prepared.settings.conflict_exit, alive[0])
+        else:
+            decision = decide(self._question(found, earlier))
         if isinstance(decision, Refuse):
-            self._journal.write("run.refused", self._start.at_us, self._refusal(decision, found, fields, None))
+            refusal = self._refusal(decision, found, fields, alive[1] if alive else None)
+            self._journal.write("run.refused", self._start.at_us, refusal)
         else:
             entry = self._start_fields(None, found, decision, fields)
             self._journal.write("run.start", self._start.at_us, entry)

@@ -9,6 +9,7 @@ from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from runguard.guard.capture import Capture, Kept
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from runguard.guard.supervise import Ended
 
 TIMED_OUT = 124
+UNKNOWN = 125  # the command ended, and nobody can say how
 SIGNALLED = 128  # plus the signal's number, as a shell has it
 
 
@@ -32,7 +34,9 @@ class Verdict(NamedTuple):
 def judge(ended: Ended, *, out_of_memory: bool = False) -> Verdict:
     """Return the verdict on a command that ran."""
     own = ended.exit_status if ended.signal is None else SIGNALLED + ended.signal
-    assert own is not None
+    if own is None:
+        why = "its exit status was taken by another process"
+        return Verdict("failed", None, UNKNOWN, None, why)
     if ended.timed_out:
         returned = SIGNALLED + SIGKILL if ended.kill_sent else TIMED_OUT
         return Verdict("timed_out", ended.exit_status, returned, ended.signal, None)
@@ -55,8 +59,10 @@ def stopped_before(signal: int) -> Verdict:
     return Verdict("cancelled", None, SIGNALLED + signal, None, f"told to stop by signal {signal} before the start")
 
 
-def finish_fields(run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code]) -> dict[str, Any]:
-    """Return what the `run.finish` entry says of the end itself."""
+def finish_fields(
+    run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code], masked: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return what the `run.finish` entry says of the end itself; `masked` takes secrets out of command lines."""
     return {
         "run_id": run_id,
         "outcome": verdict.outcome,
@@ -68,7 +74,7 @@ def finish_fields(run_id: str, verdict: Verdict, ended: Ended | None, hashed: li
         "user_s": round(ended.user_s, 6) if ended else None,
         "system_s": round(ended.system_s, 6) if ended else None,
         "peak_memory_bytes": ended.peak_memory_bytes if ended else None,
-        "stragglers": [each._asdict() for each in ended.holders] if ended else [],
+        "stragglers": [{"pid": each.pid, "command": masked(each.command)} for each in (ended.holders if ended else ())],
         "hashed": [code.fields() for code in hashed],
     }
 

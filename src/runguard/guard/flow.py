@@ -53,6 +53,7 @@ def run(request: Request, environ: dict[str, str]) -> int:
     signals = listen()
     voice = Voice(request.job)
     prepared = prepare(request, environ, voice)  # options, configuration, one look at the clock, the window
+    voice.keep_secret(prepared.secrets, prepared.settings.mask)
     if prepared.settings.dry_run:
         from runguard.guard.foretell import foretell
 
@@ -179,7 +180,7 @@ def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice)
         mask = (prepared.secrets, prepared.settings.mask)
         head, tail = masked(head, *mask), masked(tail, *mask)
     fields = {
-        **finish_fields(prepared.start.run_id, done.verdict, done.ended, done.hashed),
+        **finish_fields(prepared.start.run_id, done.verdict, done.ended, done.hashed, voice.masked),
         "finished": rfc3339(clock.look().wall_us),
         "command_pid": done.command_pid,
         "output": output_fields(done.capture, kept, head, tail, merged=done.merged),

@@ -6,16 +6,15 @@ import os
 import sys
 
 from runguard import printable
-from runguard.errors import RunguardError
 from runguard.guard import holding, liveness
-from runguard.guard.answering import Answer, answer
 from runguard.guard.decide import Question, Refuse, decide
-from runguard.guard.prepare import early_us
+from runguard.guard.hindsight import look_back
 from runguard.instant import rfc3339
-from runguard.store.sqlite import open_reader
+from runguard.store.journal import Journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from runguard.guard.answering import Answer
     from runguard.guard.prepare import Places, Prepared
     from runguard.model import Earlier
 
@@ -23,37 +22,17 @@ if TYPE_CHECKING:
 def foretell(prepared: Prepared) -> int:
     """Print what a start would do, on stdout; return 0, or the status of an unsafe start."""
     if prepared.unsafe is not None or prepared.places is None:
-        print(f"would  refuse: {printable.line(str(prepared.unsafe))}")
+        print(f"would    refuse: {printable.line(str(prepared.unsafe))}")
         return prepared.unsafe.status if prepared.unsafe else 0
-    found, earlier, alive, remark = _look_up(prepared, prepared.places)
-    for name, text in _lines(prepared, found, earlier, alive):
+    places = prepared.places
+    known = look_back(prepared, places, Journal(places.state, prepared.author))
+    alive = known.alive[0] if known.alive else _living_by_note(prepared, places)
+    for name, text in _lines(prepared, known.found, known.earlier, alive):
         print(f"{name:<9}{printable.line(text)}")
-    if remark:
-        print(f"{'store':<9}{printable.line(remark)}")
+    if known.fault is not None and os.path.exists(places.store):
+        print(f"{'store':<9}{printable.line(str(known.fault))}; a start would record in the journal")
     sys.stdout.flush()
     return 0
-
-
-def _look_up(prepared: Prepared, places: Places) -> tuple[Answer, Earlier | None, str | None, str]:
-    """Return what a start would find on record: its window, the earlier attempt, a clause on a run that lives."""
-    start = prepared.start
-    alive = _living_by_note(prepared, places)
-    if not os.path.exists(places.store):
-        return Answer(start.expected, None), None, alive, ""
-    try:
-        store = open_reader(places.store, witness_directory=places.witness)
-        found = answer(store, start, early_us(prepared.settings))
-        key = found.expected.resolution.window.key if found.expected else None
-        earlier = store.latest(start.job, key) if key else None
-        for run in store.running(start.job):
-            life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, places.runs)
-            if life.state == liveness.LOST and earlier is not None and earlier.run_id == run.run_id:
-                earlier = earlier._replace(outcome="lost")
-            elif life.state != liveness.LOST:
-                alive = f"{holding.describe(holding.holder_of(run, life), start.at_us)} still runs"
-    except RunguardError as error:
-        return Answer(start.expected, None), None, alive, f"{error}; a start would record in the journal"
-    return found, earlier, alive, ""
 
 
 def _living_by_note(prepared: Prepared, places: Places) -> str | None:

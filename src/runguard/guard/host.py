@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from runguard.heartbeat.redact import mask_argv
 from runguard.record import NamedTuple
 
 UNSET_LOGINUID = 0xFFFF_FFFF
@@ -54,8 +55,9 @@ def lives(pid: int | None, ticks: int | None, boot: str) -> bool:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process for display, or its short name in brackets."""
-    line = _read(f"/proc/{pid}/cmdline").rstrip("\0").replace("\0", " ")
+    """Return the command line of a process for display, secrets masked by their shape, or its short name."""
+    argv = _read(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
+    line = " ".join(mask_argv(argv, {})[0])
     return line or f"[{_read(f'/proc/{pid}/comm').strip() or pid}]"
 
 

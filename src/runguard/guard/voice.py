@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runguard.guard.outlet import say
+from runguard.heartbeat.redact import mask_text
 
 _MOST_LINES = 20  # a fault that repeats must not fill a disk
 
@@ -13,15 +14,26 @@ class Voice:
     def __init__(self, job: str) -> None:
         self._job = job
         self._untold: list[str] = []
-        self._said = 0
+        self._said: set[str] = set()
+        self._secrets: tuple[str, ...] = ()
+        self._patterns: tuple[str, ...] = ()
+
+    def keep_secret(self, secrets: tuple[str, ...], patterns: tuple[str, ...]) -> None:
+        """Mask these from now on: remarks quote command lines of processes."""
+        self._secrets, self._patterns = secrets, patterns
+
+    def masked(self, text: str) -> str:
+        """Return `text` as it may be said and recorded."""
+        return mask_text(text, self._secrets, self._patterns)
 
     def __call__(self, text: str) -> None:
-        """Say `text` on stderr and keep it."""
+        """Say `text` on stderr, once, and keep it."""
+        text = self.masked(text)
         self._untold.append(text)
-        self._said += 1
-        if self._said <= _MOST_LINES:
+        if text not in self._said and len(self._said) < _MOST_LINES:
             from runguard import printable  # only where something is wrong
 
+            self._said.add(text)
             say(f"runguard: {printable.line(f'{self._job}: {text}')}\n")
 
     def take(self) -> list[str]:
