@@ -39,6 +39,7 @@ class Outlet:
 
     __slots__ = (
         "_accepted",
+        "_at_once",
         "_direct",
         "_poke_at",
         "_poke_fd",
@@ -60,6 +61,7 @@ class Outlet:
         self.error: OSError | None = None
         self.settled = 0  # bytes written or dropped: only ever changed by whoever writes
         self._accepted = 0
+        self._at_once = _SMALLEST_WRITE  # of the thread
         self._poke_fd = poke_fd
         self._poke_at = -1
         self._widened = False
@@ -128,7 +130,7 @@ class Outlet:
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
-        at_once = _LARGEST_WRITE if self._direct else _SMALLEST_WRITE
+        at_once = _LARGEST_WRITE if self._direct else self._at_once
         while view:
             if self.gone:
                 self.settled += len(view)
@@ -148,7 +150,7 @@ class Outlet:
             view = view[written:]
             if not self._direct:
                 quick = time.monotonic() - began_s < _SLOW_S
-                at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
+                at_once = self._at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
 
     def _fail(self, error: OSError, rest: int) -> None:
         self.error = self.error or error

@@ -19,26 +19,54 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_READ_BYTES = 512 << 10
+_BUSY_BYTES, _BUSY_S = 256 << 10, 0.1  # a pipe through which so much comes in so short a time is busy
+_GATHER_S = 0.001
 _NAMES = ("", "stdout", "stderr")
 
 
 class _Source:
     """The read end of one of the command's pipes."""
 
-    __slots__ = ("at_once", "capacity", "fd", "outlet", "paused", "read_since_end", "stream")
+    __slots__ = (
+        "_recent_bytes",
+        "_recent_from_s",
+        "at_once",
+        "capacity",
+        "fd",
+        "had_little",
+        "outlet",
+        "paused",
+        "read_since_end",
+        "stream",
+    )
 
     def __init__(self, stream: int, fd: int, outlet: Outlet | None) -> None:
         self.stream = stream
         self.fd = fd
         self.outlet = outlet
         self.at_once = _READ_BYTES
+        self.had_little = False  # although it is busy
         self.capacity = 0
         self.paused = False
         self.read_since_end = 0
+        self._recent_bytes = 0
+        self._recent_from_s = 0.0
+
+    def judge(self, length: int, now_s: float) -> None:
+        """Read more at once from a pipe that has become busy; note where a busy one had little this time."""
+        if self.at_once == _LARGE_READ_BYTES:
+            self.had_little = length < _READ_BYTES
+            return
+        if now_s - self._recent_from_s > _BUSY_S:
+            self._recent_bytes, self._recent_from_s = 0, now_s
+        self._recent_bytes += length
+        if self._recent_bytes > _BUSY_BYTES:
+            self.at_once = _LARGE_READ_BYTES
+            widen_pipe(self.fd)
 
 
 class Relay:
-    """Moves output while its owner's loop tells it which pipes are readable; never waits itself.
+    """Moves output while its owner's loop tells it which pipes are readable; waits itself for a millisecond at most.
 
     `sources` are the pipes that are still open, by descriptor. `remarks` is what a person should know at the end.
     """
@@ -65,12 +93,14 @@ class Relay:
     def read(self, fd: int) -> None:
         """Read once what the readable pipe `fd` has, and pass it on."""
         source = self.sources[fd]
+        if source.had_little:
+            time.sleep(_GATHER_S)  # or reader and writer of many small pieces would take turns, a piece at a time
         data = os.read(fd, source.at_once)
         if not data:
             self._close(source)
             return
-        if len(data) == source.at_once == _READ_BYTES:
-            _widen(source)
+        now_s = time.monotonic()
+        source.judge(len(data), now_s)
         source.read_since_end += len(data)
         if source.outlet is not None:
             if self._spooling:
@@ -79,7 +109,7 @@ class Relay:
                 self._backlog = _followed_by(self._backlog, iter([(source.stream, data)]))
             else:
                 source.outlet.put(data)
-        self._capture.feed(source.stream, int((time.monotonic() - self._started_s) * 1000), data)
+        self._capture.feed(source.stream, int((now_s - self._started_s) * 1000), data)
 
     def balance(self) -> None:
         """Pause pipes whose outlet is full, resume them, and close those whose outlet has lost its reader."""
@@ -204,12 +234,6 @@ class Relay:
             self._poll.unregister(source.fd)
         os.close(source.fd)
         del self.sources[source.fd]
-
-
-def _widen(source: _Source) -> None:
-    """Read more at once from a pipe that was full."""
-    source.at_once = _LARGE_READ_BYTES
-    widen_pipe(source.fd)
 
 
 def _followed_by(pieces: Iterator[tuple[int, bytes]], more: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
