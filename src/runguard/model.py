@@ -20,6 +20,8 @@ OUTCOMES = (
     "superseded",
     "refused",
 )
+# What became of an expected window: exactly one of these (time.md, "Missing").
+VERDICTS = ("succeeded", "failed", "running", "lost", "missing", "waived", "pending")
 TRIGGERS = ("schedule", "catch-up", "rerun", "manual")
 # Why a start was refused.
 REFUSALS = ("overlap", "duplicate", "off-schedule", "held", "claimed")
@@ -52,7 +54,7 @@ class Revision(NamedTuple):
     """One period of a job's schedule: it expects the dues later than `after_us`, up to its successor's `after_us`."""
 
     number: int
-    schedule: Schedule
+    schedule: Schedule | None  # None: the job is retired and nothing is expected
     after_us: int
 
 
@@ -79,8 +81,8 @@ class Holder(NamedTuple):
 class Earlier(NamedTuple):
     """What is on record for a window before this start: its latest start or waiver."""
 
-    run_id: str
+    run_id: str  # waived: of the latest start, or "" where there is none
     number: int | None
     outcome: str  # of OUTCOMES, or "waived"
-    attempt: int  # attempts so far
+    attempt: int  # starts of this very window so far: 0 where it was only waived or covered by another's run
     host: str

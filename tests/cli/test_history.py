@@ -59,6 +59,8 @@ def test_a_run_by_the_json_contract(recorded: Any) -> None:
         "revision": 1,
         "supersedes": None,
         "superseded_by": None,
+        "suspect": None,
+        "covers": None,
     }
 
 

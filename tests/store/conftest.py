@@ -160,6 +160,29 @@ def finish() -> Callable[..., tuple[str, dict[str, Any]]]:
 
 
 @pytest.fixture
+def refused() -> Callable[..., tuple[str, dict[str, Any]]]:
+    """Return a maker of `run.refused` entries for a window."""
+
+    def make(number: int, key: str, due: str, why: str = "overlap", job: str = "letters") -> Any:
+        window = {"key": key, "start": "2026-01-01T00:00:00Z", "due": due, "label": "l", "nominal": "n", "zone": "UTC"}
+        run = {"run_id": str(uuid.uuid4()), "number": number, "job": job, "window": window, "why": why, "returned": 75}
+        return "run.refused", {**run, "trigger": "schedule", "reason": None, "holder": None}
+
+    return make
+
+
+@pytest.fixture
+def waived() -> Callable[..., tuple[str, dict[str, Any]]]:
+    """Return a maker of `window.waived` entries: of one window by `key`, or of the span of dues `since`, `until`."""
+
+    def make(**fields: Any) -> Any:
+        entry = {"job": "letters", "key": None, "since": None, "until": None, "reason": "planned", "withdraw": False}
+        return "window.waived", {**entry, **fields}
+
+    return make
+
+
+@pytest.fixture
 def chain() -> Callable[[Path], list[dict[str, Any]]]:
     """Check a chain with nothing of ours but the format's description; return what the lines say."""
 

@@ -262,6 +262,16 @@ def test_a_line_after_a_torn_one_is_whole(place, journal, start, finish):
         b'"job":"j","window":null,"attempt":1,"trigger":"magic"}',
         b'{"v":1,"kind":"run.finish","at":"2026-03-29T01:30:00Z","host":"h","actor":{},"version":"1","run_id":"x",'
         b'"outcome":"failed"}',
+        *(
+            b'{"v":1,"kind":"run.start","at":"2026-03-29T01:30:00Z","host":"h","actor":{},"version":"1","run_id":"x",'
+            b'"job":"j","attempt":1,"trigger":"schedule",' + rest
+            for rest in (
+                b'"window":[1]}',
+                b'"window":null,"covers":[]}',
+                b'"window":null,"covers":{"first":null,"last":null,"count":1}}',
+                b'"window":null,"covers":{"first":"2026-03-28T01:30:00Z","last":"2026-03-28T01:30:00Z","count":1}}',
+            )
+        ),
         b"[" * 100_000,
     ],
 )
@@ -294,16 +304,51 @@ def test_a_file_that_a_writer_holds_is_left_for_later(place, journal, start):
     assert bring(place, journal).added == 1
 
 
+DUE = 1774747800_000000  # 2026-03-29T01:30Z
+DAY = 86_400_000_000
+
+
 def test_the_latest_start_for_a_window_is_found_in_the_journal(journal, start, finish):
-    assert journal.latest("letters", "L1") is None
+    assert journal.latest("letters", "L1", DUE) is None
     journal.write("run.start", AT, start(None, run_id=ID + "1", key="L1")[1])
-    assert journal.latest("letters", "L1") == Earlier(ID + "1", None, "running", 1, "alpha")
+    assert journal.latest("letters", "L1", DUE) == Earlier(ID + "1", None, "running", 1, "alpha")
     journal.write("run.finish", AT + 1, finish(ID + "1", "failed")[1])
-    assert journal.latest("letters", "L1") == Earlier(ID + "1", None, "failed", 1, "alpha")
+    assert journal.latest("letters", "L1", DUE) == Earlier(ID + "1", None, "failed", 1, "alpha")
     journal.write("run.start", AT + 2, start(None, run_id=ID + "2", key="L1", attempt=2)[1])
-    assert journal.latest("letters", "L1") == Earlier(ID + "2", None, "running", 2, "alpha")
-    assert journal.latest("letters", "L2") is None
-    assert journal.latest("other", "L1") is None
+    assert journal.latest("letters", "L1", DUE) == Earlier(ID + "2", None, "running", 2, "alpha")
+    assert journal.latest("letters", "L2", DUE) is None
+    assert journal.latest("other", "L1", DUE) is None
+
+
+def test_a_start_in_the_journal_decides_the_windows_that_it_covers(journal, start, finish):
+    covers = {"first": "2026-03-27T01:30:00Z", "last": "2026-03-28T01:30:00Z", "count": 2}
+    journal.write("run.start", AT, start(None, run_id=ID + "1", key="L4", covers=covers)[1])
+    journal.write("run.finish", AT + 1, finish(ID + "1", "failed")[1])
+    assert journal.latest("letters", "L3", DUE) is None
+    assert journal.latest("letters", "L3", DUE - DAY) == Earlier(ID + "1", None, "failed", 0, "alpha")
+    assert journal.latest("letters", "L3", DUE - 3 * DAY) is None
+    journal.write("run.start", AT - 1, start(None, run_id=ID + "2", key="L3")[1])
+    assert journal.latest("letters", "L3", DUE - DAY) == Earlier(ID + "2", None, "running", 1, "alpha")
+
+
+def test_what_a_start_covers_and_what_is_suspect_reach_the_ledger(place, journal, start, finish):
+    covers = {"first": "2026-03-27T01:30:00Z", "last": "2026-03-28T01:30:00Z", "count": 2}
+    journal.write("run.start", AT, start(None, run_id=ID + "1", key="L4", covers=covers)[1])
+    journal.write("run.finish", AT + 1, finish(ID + "1", suspect="it took 0.1 s")[1])
+    bring(place, journal)
+    run = place.reader().run(ID + "1")
+    assert (run.covers_first_us, run.covers_last_us, run.covers_count) == (DUE - 2 * DAY, DUE - DAY, 2)
+    assert run.suspect == "it took 0.1 s"
+
+
+def test_a_window_gets_no_revision_that_expects_nothing(place, journal, start):
+    schedule = {"expression": "@daily", "zone": "UTC", "policy": "vixie", "gap": None, "fold": None}
+    known = {"job": "letters", "change": "registered", "revision": 1, "after": "2026-01-01T00:00:00Z"}
+    place.write(("job.changed", {**known, "schedule": schedule}))
+    place.write(("job.changed", {**known, "change": "retired", "revision": 2, "schedule": None}))
+    journal.write("run.start", AT, start(None, run_id=ID + "1", key="L1")[1])
+    bring(place, journal)
+    assert place.reader().run(ID + "1").revision == 1
 
 
 def test_the_reserve_takes_what_the_directory_does_not(place, journal, start, finish):

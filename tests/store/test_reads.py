@@ -1,19 +1,26 @@
 import os
+import re
+import sqlite3
 
 import pytest
 
-from runguard.errors import UsageError
+from runguard.errors import StoreError, UsageError
 from runguard.instant import from_rfc3339
-from runguard.model import Earlier, Revision, Schedule
-from runguard.store import reads
+from runguard.model import Revision, Schedule
+from runguard.store import reads, statements
 from runguard.store.reads import Ping
 
 ID = "8c2f0000-0000-4000-8000-00000000000"
 
 
-def changed(job="letters", revision=1, expression="30 2 * * *", after="2026-03-28T02:30:00Z", schedule=True):
+COVERS = {"first": "2026-03-27T02:30:00Z", "last": "2026-03-28T02:30:00Z", "count": 2}
+
+
+def changed(
+    job="letters", revision=1, expression="30 2 * * *", after="2026-03-28T02:30:00Z", schedule=True, change="registered"
+):
     given = {"expression": expression, "zone": "Europe/London", "policy": "vixie", "gap": None, "fold": "both"}
-    fields = {"job": job, "change": "registered", "revision": revision, "after": after}
+    fields = {"job": job, "change": change, "revision": revision, "after": after}
     return "job.changed", {**fields, "schedule": given if schedule else None}
 
 
@@ -34,7 +41,7 @@ def test_a_start_becomes_a_running_row(place, start):
         "trigger": "manual", "reason": "why not \\udcff", "outcome": "running", "exit_status": None, "returned": None,
         "signal": None, "why": None, "started_us": 1774747800_000000, "finished_us": None, "duration_us": None,
         "host": "alpha", "boot_id": "b00t", "guard_pid": 4711, "actor": "ada", "supersedes": None,
-        "superseded_by": None,
+        "superseded_by": None, "suspect": None, "covers_first_us": None, "covers_last_us": None, "covers_count": None,
     }  # fmt: skip
 
 
@@ -50,6 +57,34 @@ def test_a_finish_closes_the_row(place, start, finish):
     assert (run.finish_seq, run.finished_us, run.duration_us) == (2, 1774747802_000000, 1_750_000)
 
 
+def test_a_finish_may_say_that_a_success_is_suspect(place, start, finish):
+    place.write(start(1, run_id=ID + "1"), finish(ID + "1", suspect="it took 0.1 s, less than its min_time of 60 s"))
+    run = place.reader().run(ID + "1")
+    assert (run.outcome, run.suspect) == ("succeeded", "it took 0.1 s, less than its min_time of 60 s")
+
+
+def test_only_a_success_is_suspect(place, start, finish):
+    with pytest.raises(StoreError, match="CHECK constraint failed"):
+        place.write(start(1, run_id=ID + "1"), finish(ID + "1", "failed", suspect="odd"))
+
+
+def test_a_start_may_cover_earlier_windows(place, start):
+    place.write(start(1, key="L1", run_id=ID + "1", covers=COVERS))
+    run = place.reader().run(ID + "1")
+    assert (run.covers_first_us, run.covers_last_us, run.covers_count) == (1774578600_000000, 1774665000_000000, 2)
+
+
+@pytest.mark.parametrize("wrong", [{"count": 0}, {"count": None}, {"first": "2026-03-29T00:00:00Z"}, {"last": None}])
+def test_what_a_start_covers_is_a_span_with_its_count(place, start, wrong):
+    with pytest.raises(StoreError, match="CHECK constraint failed"):
+        place.write(start(1, key="L1", covers=COVERS | wrong))
+
+
+def test_a_start_without_a_window_covers_nothing(place, start):
+    with pytest.raises(StoreError, match="CHECK constraint failed"):
+        place.write(start(1, covers=COVERS))
+
+
 def test_a_refused_start_is_a_row_of_its_own(place):
     place.write(refused(1, ID + "1"))
     run = place.reader().run(ID + "1")
@@ -63,25 +98,30 @@ def test_a_superseded_run_keeps_its_outcome_and_gains_a_link(place, start, finis
     assert reader.run(ID + "2").supersedes == ID + "1"
 
 
-def test_latest_is_the_last_start_with_the_highest_attempt(place, start, finish):
-    place.write(
-        start(1, key="L1", run_id=ID + "1", attempt=2),
-        finish(ID + "1"),
-        start(2, key="L1", run_id=ID + "2", attempt=1),
-        refused(3, ID + "3", window={"key": "L1", "start": "2026-01-01T00:00:00Z", "due": "2026-01-02T00:00:00Z"}),
-        start(4, key="L2", run_id=ID + "4"),
-        start(5, key="L1", run_id=ID + "5", job="other"),
-    )
-    assert place.reader().latest("letters", "L1") == Earlier(ID + "2", 2, "running", 2, "alpha")
-    assert place.reader().latest("letters", "L3") is None
-
-
 def test_revisions_come_oldest_first(place):
     place.write(changed(), changed(revision=2, expression="0 3 * * *", after="2026-04-01T00:00:00Z"), changed("other"))
     assert place.reader().revisions("letters") == [
         Revision(1, Schedule("30 2 * * *", "Europe/London", "vixie", None, "both"), 1774665000_000000),
         Revision(2, Schedule("0 3 * * *", "Europe/London", "vixie", None, "both"), 1775001600_000000),
     ]
+
+
+def test_a_revision_without_a_schedule_retires_the_job_until_the_next(place):
+    place.write(changed(), changed(revision=2, after="2026-04-01T00:00:00Z", change="retired", schedule=False))
+    assert place.reader().revisions("letters")[1] == Revision(2, None, 1775001600_000000)
+    assert place.reader().retired("letters") is True
+    place.write(changed(revision=3, after="2026-05-01T00:00:00Z"))
+    assert place.reader().retired("letters") is False
+    assert place.reader().retired("unknown") is False
+
+
+@pytest.mark.parametrize(
+    ("revision", "change", "schedule"), [(1, "registered", False), (None, "schedule", True), (2, "retired", True)]
+)
+def test_only_retiring_opens_a_revision_without_a_schedule(place, revision, change, schedule):
+    with pytest.raises(ValueError, match="a revision has a schedule, or retires the job"):
+        place.write(changed(revision=revision, change=change, schedule=schedule))
+    assert place.open().jobs() == []
 
 
 def test_a_job_without_a_schedule_has_no_revision(place):
@@ -258,12 +298,11 @@ def test_jobs_are_those_registered_or_started(place, start):
     assert place.reader().jobs() == ["both", "registered", "started"]
 
 
-def test_the_tables_can_be_derived_again_from_the_lines(place, start, finish):
+def test_the_tables_can_be_derived_again_from_the_lines(place, start, finish, waived):
     """The same function, fed with parsed lines, rebuilds every indexed table."""
-    import sqlite3
     from pathlib import Path
 
-    from runguard.store import lines, statements
+    from runguard.store import lines
     from runguard.store.index import index
 
     place.write(
@@ -272,7 +311,11 @@ def test_the_tables_can_be_derived_again_from_the_lines(place, start, finish):
         finish(ID + "1", "lost"),
         finish(ID + "1", "succeeded"),
         refused(2, ID + "2"),
-        start(3, run_id=ID + "3", supersedes=ID + "1"),
+        start(3, key="L3", run_id=ID + "3", supersedes=ID + "1", covers=COVERS),
+        finish(ID + "3", suspect="it took 0.1 s"),
+        changed(revision=2, change="retired", schedule=False),
+        waived(key="L9", reason="\udcff"),
+        waived(since="2026-01-01T00:00:00Z", until="2026-01-02T00:00:00Z", withdraw=True, reason=None),
     )
     stored = sqlite3.connect(place.path)
     again = sqlite3.connect(":memory:", isolation_level=None)
@@ -280,27 +323,55 @@ def test_the_tables_can_be_derived_again_from_the_lines(place, start, finish):
     sql = statements.load()
     for (line,) in stored.execute("SELECT line FROM ledger ORDER BY seq"):
         assert index(lambda name, row: again.execute(sql[name], row).rowcount, lines.parse(line))
-    for table in ("job", "revision", "run"):
+    for table in ("job", "revision", "run", "waiver"):
         rows = stored.execute(f"SELECT * FROM {table}").fetchall()
         assert rows == again.execute(f"SELECT * FROM {table}").fetchall()
         assert rows
 
 
-def test_the_frequent_questions_use_an_index(place):
-    import sqlite3
+@pytest.mark.parametrize(
+    ("name", "searches"),
+    [
+        ("latest", {"run_of_window (job=? AND window_key=?)", "run_covers (job=? AND covers_last_us>?)"}),
+        ("latest_waiver", {"waiver_of_window (job=? AND window_key=?)", "waiver_of_span (job=? AND until_us>?)"}),
+        ("running", {"run_running (job=?)"}),
+        ("last_answered_due", {"run_answered (job=? AND answered_due_us>?)"}),
+        ("history_of_job", {"run_of_job (job=? AND start_seq>? AND start_seq<?)"}),
+        ("history_of_window", {"run_of_window (job=? AND window_key=? AND start_seq>? AND start_seq<?)"}),
+        ("run_by_id", {"sqlite_autoindex_run_1 (run_id=?)"}),
+        (
+            "coverage",
+            {
+                "run_answered (job=? AND answered_due_us>? AND answered_due_us<?)",
+                "run_refused (job=? AND due_us>? AND due_us<?)",
+                "run_covers (job=? AND covers_last_us>?)",
+            },
+        ),
+        ("keys_of_due", {"run_answered (job=? AND answered_due_us=?)"}),
+        ("key_answered", {"run_of_window (job=? AND window_key=?)"}),
+        ("refusals", {"run_refused (job=? AND due_us>? AND due_us<?)"}),
+        ("covers", {"run_covers (job=? AND covers_last_us>?)"}),
+        ("retired", {"sqlite_autoindex_revision_2 (job=?)"}),
+    ],
+)
+def test_a_frequent_question_is_answered_from_indexes(place, name, searches):
+    steps = plan(place, name)
+    assert set(re.findall(r"USING (?:COVERING )?INDEX (.+)", "\n".join(steps))) == searches
+    assert [step for step in steps if step.startswith("SCAN") and step[5:] not in ("answer", "latest")] == []
 
-    from runguard.store import statements
 
+def plan(place, name):
+    """Return the steps in which SQLite answers a question."""
     place.open().head()
-    connection = sqlite3.connect(place.path)
-    for name in ("latest", "running", "last_answered_due", "history_of_job", "history_of_window", "run_by_id"):
-        statement = statements.load()[name]
-        words = {word.strip(":,()") for word in statement.replace("(", " ").split() if word.startswith(":")}
-        plan = connection.execute("EXPLAIN QUERY PLAN " + statement, dict.fromkeys(words)).fetchall()
-        steps = " ".join(row[3] for row in plan)
-        assert "SEARCH run USING" in steps, (name, steps)
-        assert "SCAN run" not in steps, (name, steps)
-        assert "TEMP B-TREE" not in steps, (name, steps)
+    statement = statements.load()[name]
+    names = dict.fromkeys(re.findall(r":(\w+)", statement))
+    rows = sqlite3.connect(place.path).execute("EXPLAIN QUERY PLAN " + statement, names).fetchall()
+    return [row[3] for row in rows]
+
+
+def test_the_answered_dues_come_from_the_index_alone_and_in_its_order(place):
+    bounds = "(job=? AND answered_due_us>? AND answered_due_us<?)"
+    assert plan(place, "answered_dues") == [f"SEARCH run USING COVERING INDEX run_answered {bounds}"]
 
 
 def test_a_reader_leaves_no_file_behind(place, start):

@@ -21,9 +21,7 @@ _OF_START = (
     "argv", "shell", "cwd", "path", "program", "inputs", "commit", "python", "version", "late_s", "parent", "because",
     "holder", "boot_id", "guard_pid",
 )  # fmt: skip
-_OF_FINISH = (
-    "command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers", "suspect",
-)  # fmt: skip
+_OF_FINISH = ("command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers")
 _WIDTH = 13
 
 

@@ -27,6 +27,7 @@ FIELDS = (
     "run_id", "number", "job", "window.key", "window.start", "window.due", "window.label", "window.nominal",
     "window.zone", "attempt", "trigger", "reason", "outcome", "exit_status", "returned", "signal", "why",
     "started_at", "finished_at", "duration_s", "host", "actor", "revision", "supersedes", "superseded_by",
+    "suspect", "covers.first", "covers.last", "covers.count",
 )  # fmt: skip
 
 
@@ -79,6 +80,8 @@ def facts(run: Run) -> dict[str, Any]:
         "revision": run.revision,
         "supersedes": run.supersedes,
         "superseded_by": run.superseded_by,
+        "suspect": run.suspect,
+        "covers": covers(run),
     }
 
 
@@ -94,6 +97,13 @@ def window(run: Run) -> dict[str, Any] | None:
         "nominal": run.nominal,
         "zone": run.zone,
     }
+
+
+def covers(run: Run) -> dict[str, Any] | None:
+    """Return the dues that a catch-up answers besides its own by the JSON contract, or None."""
+    if run.covers_first_us is None or run.covers_last_us is None:
+        return None
+    return {"first": rfc3339(run.covers_first_us), "last": rfc3339(run.covers_last_us), "count": run.covers_count}
 
 
 def cells(run: Run) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runguard.guard.start import Start
+    from runguard.model import Schedule
     from runguard.store.reads import Reader
 
 
@@ -30,7 +31,8 @@ class Answer(NamedTuple):
 def answer(store: Reader, start: Start, early_us: int) -> Answer:
     """Return the window that `start` answers under the job's revisions, registering or revising it where needed.
 
-    A job that is started without a schedule keeps its revision, and this run has no window. Raises StoreError.
+    A job that is started without a schedule keeps its revision, and this run has no window. A retired job is
+    registered again by a start with a schedule. Raises StoreError.
     """
     known = store.revisions(start.job)
     latest = known[-1] if known else None
@@ -53,26 +55,29 @@ def answer(store: Reader, start: Start, early_us: int) -> Answer:
         early_us=early_us,
     )
     opened = Revision(latest.number + 1, start.expected.schedule, after_us)
-    return _answer_across([*known, opened], start, early_us, _change(start.job, "schedule", opened))
+    change = _change(start.job, "schedule" if latest.schedule else "registered", opened)
+    return _answer_across([*known, opened], start, early_us, change)
 
 
 def _answer_across(known: list[Revision], start: Start, early_us: int, change: dict[str, Any] | None) -> Answer:
-    """Resolve over all revisions. A zone or schedule of an old one that cannot be read any more is left out."""
+    """Resolve over all revisions that expect anything, leaving out a zone or schedule that cannot be read any more."""
     assert start.expected is not None
     pieces: list[Piece] = []
-    tzdata: dict[int, str] = {}
-    for revision in known:
+    origin: dict[int, tuple[Schedule, str]] = {}
+    for number, schedule, after_us in known:
+        if schedule is None:
+            continue
         try:
-            data = zones.load(revision.schedule.zone)
-            pieces.append(Piece(revision.number, revision.after_us, revisions.timetable(revision.schedule, data.zone)))
+            data = zones.load(schedule.zone)
+            pieces.append(Piece(number, after_us, revisions.timetable(schedule, data.zone)))
         except (ZoneError, ScheduleError):
             continue
-        tzdata[revision.number] = data.tzdata
+        origin[number] = schedule, data.tzdata
     succession = Succession(pieces)
     resolution = revisions.resolve(succession, start.intended_us, early_us=early_us)
     piece = succession.piece_of(resolution.window.due_us)
-    schedule = next(each.schedule for each in known if each.number == piece.number)
-    return Answer(Expected(schedule, piece.timetable, tzdata[piece.number], resolution), piece.number, change)
+    schedule, tzdata = origin[piece.number]
+    return Answer(Expected(schedule, piece.timetable, tzdata, resolution), piece.number, change)
 
 
 def _change(job: str, change: str, revision: Revision | None) -> dict[str, Any]:
@@ -80,6 +85,6 @@ def _change(job: str, change: str, revision: Revision | None) -> dict[str, Any]:
         "job": job,
         "change": change,
         "revision": revision.number if revision else None,
-        "schedule": schedule_fields(revision.schedule) if revision else None,
+        "schedule": schedule_fields(revision.schedule) if revision and revision.schedule else None,
         "after": rfc3339(revision.after_us) if revision else None,
     }

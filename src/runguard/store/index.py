@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     # Sends the named statement and returns how many rows it changed.
     Send = Callable[[str, Mapping[str, Any]], int]
 
-_NO_WINDOW: dict[str, Any] = {}
+_NONE: dict[str, Any] = {}
+_NO_SCHEDULE = dict.fromkeys(("expression", "zone", "policy", "gap", "fold"))
 
 
 def index(send: Send, entry: Mapping[str, Any]) -> bool:
@@ -28,12 +29,15 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
             _start(send, entry)
         case "job.changed":
             _job(send, entry)
+        case "window.waived":
+            _waive(send, entry)
     return True
 
 
 def _start(send: Send, entry: Mapping[str, Any]) -> None:
     refused = entry["kind"] == "run.refused"
-    window = entry["window"] or _NO_WINDOW
+    window = entry["window"] or _NONE
+    covers = entry.get("covers") or _NONE
     row = {
         "start_seq": entry["seq"],
         "run_id": entry["run_id"],
@@ -58,7 +62,11 @@ def _start(send: Send, entry: Mapping[str, Any]) -> None:
         "guard_pid": entry.get("guard_pid"),
         "actor": _text(_login(entry["actor"])),
         "supersedes": entry.get("supersedes"),
+        "covers_first_us": _instant(covers.get("first")),
+        "covers_last_us": _instant(covers.get("last")),
+        "covers_count": covers.get("count"),
     }
+    row["answered_due_us"] = None if refused else row["due_us"]
     send("insert_run", row)
     if row["supersedes"] and not refused:
         send("supersede_run", {"run_id": row["run_id"], "supersedes": row["supersedes"]})
@@ -79,19 +87,23 @@ def _finish(send: Send, entry: Mapping[str, Any]) -> bool:
         "why": _text(entry.get("why")),
         "finished_us": _instant(entry.get("finished")),
         "duration_us": None if duration_s is None else round(duration_s * instant.SECOND_US),
+        "suspect": _text(entry.get("suspect")),
     }
     return send("finish_run", row) == 1
 
 
 def _job(send: Send, entry: Mapping[str, Any]) -> None:
     at_us = instant.from_rfc3339(entry["at"])
-    job, schedule = entry["job"], entry["schedule"]
+    job, revision, schedule = entry["job"], entry["revision"], entry["schedule"]
+    if (schedule is None) != (revision is None or entry["change"] == "retired"):
+        raise ValueError("a revision has a schedule, or retires the job")
     send("insert_job", {"job": job, "registered_us": at_us, "registered_seq": entry["seq"]})
-    if not schedule:
+    if revision is None:
         return
+    schedule = schedule or _NO_SCHEDULE
     row = {
         "job": job,
-        "number": entry["revision"],
+        "number": revision,
         "expression": _text(schedule["expression"]),
         "zone": _text(schedule["zone"]),
         "policy": schedule["policy"],
@@ -102,6 +114,29 @@ def _job(send: Send, entry: Mapping[str, Any]) -> None:
         "seq": entry["seq"],
     }
     send("insert_revision", row)
+
+
+def _waive(send: Send, entry: Mapping[str, Any]) -> None:
+    key, since, until, withdraw = entry["key"], entry["since"], entry["until"], entry["withdraw"]
+    if (key is None) == (since is None) or (since is None) != (until is None):
+        raise ValueError("a waiver names one window by its key, or the span since < due <= until")
+    if since is not None and instant.from_rfc3339(since) >= instant.from_rfc3339(until):
+        raise ValueError(f"the span is empty: {since} is not before {until}")
+    if not isinstance(withdraw, bool) or not (withdraw or (entry["reason"] or "").strip()):
+        raise ValueError("a waiver has a reason, or withdraws another")
+    row = {
+        "seq": entry["seq"],
+        "job": entry["job"],
+        "window_key": key,
+        "since_us": _instant(since),
+        "until_us": _instant(until),
+        "withdrawn": int(withdraw),
+        "reason": _text(entry["reason"]),
+        "host": _text(entry["host"]),
+        "actor": _text(_login(entry["actor"])),
+        "at_us": instant.from_rfc3339(entry["at"]),
+    }
+    send("insert_waiver", row)
 
 
 def _instant(text: str | None) -> int | None:

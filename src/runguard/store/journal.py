@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from runguard import instant
 from runguard.errors import NoTraceError
 from runguard.model import Earlier
 from runguard.record import NamedTuple
@@ -89,17 +90,24 @@ class Journal:
 
         return reconciling.entries(self)
 
-    def latest(self, job: str, key: str) -> Earlier | None:
-        """Return the latest start for a window that the journal knows of, or None. A start without a finish runs."""
-        found = None
+    def latest(self, job: str, key: str, due_us: int) -> Earlier | None:
+        """Return the latest start for a window that the journal knows of, or None. A start without a finish runs.
+
+        A start that covers the window decides where it has none of its own.
+        """
+        own = covering = None
         outcomes: dict[str, str] = {}
         attempts = 0
         for entry in self.entries():
             if entry["kind"] == "run.finish":
                 outcomes[entry["run_id"]] = entry["outcome"]
-            elif entry["kind"] == "run.start" and entry["job"] == job and (entry["window"] or {}).get("key") == key:
-                found = entry
-                attempts = max(attempts, entry["attempt"])
+            elif entry["kind"] == "run.start" and entry["job"] == job:
+                if (entry["window"] or {}).get("key") == key:
+                    own = entry
+                    attempts = max(attempts, entry["attempt"])
+                elif _covers(entry, due_us):
+                    covering = entry
+        found = own or covering
         if found is None:
             return None
         outcome = outcomes.get(found["run_id"], "running")
@@ -154,6 +162,13 @@ def locked(path: str, flags: int, wait_s: float) -> int:
             os.close(file)
             raise
         os.close(file)
+
+
+def _covers(entry: dict[str, Any], due_us: int) -> bool:
+    covers = entry.get("covers")
+    return covers is not None and instant.from_rfc3339(covers["first"]) <= due_us <= instant.from_rfc3339(
+        covers["last"]
+    )
 
 
 def _append(path: str, line: bytes, wait_s: float) -> None:

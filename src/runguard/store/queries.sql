@@ -5,7 +5,8 @@
     start_seq, finish_seq, late_seq, run_id, number, job, revision,
     window_key, window_start_us, due_us, label, nominal, zone,
     attempt, trigger, reason, outcome, exit_status, returned, signal, why,
-    started_us, finished_us, duration_us, host, boot_id, guard_pid, actor, supersedes, superseded_by
+    started_us, finished_us, duration_us, host, boot_id, guard_pid, actor, supersedes, superseded_by,
+    suspect, covers_first_us, covers_last_us, covers_count
 
 -- name: head
 -- The last line of the ledger.
@@ -25,7 +26,7 @@ INSERT INTO job (job, registered_us, registered_seq) VALUES (:job, :registered_u
 ON CONFLICT (job) DO NOTHING
 
 -- name: insert_revision
--- Open a revision of a job's schedule: it expects the dues after after_us.
+-- Open a revision of a job's schedule: it expects the dues after after_us; without an expression it expects nothing.
 INSERT INTO revision (job, number, expression, zone, policy, gap, fold, after_us, opened_us, seq)
 VALUES (:job, :number, :expression, :zone, :policy, :gap, :fold, :after_us, :opened_us, :seq)
 
@@ -33,12 +34,18 @@ VALUES (:job, :number, :expression, :zone, :policy, :gap, :fold, :after_us, :ope
 -- Record a start, or (outcome 'refused') a start that was refused.
 INSERT INTO run (
     start_seq, run_id, number, job, revision, window_key, window_start_us, due_us, label, nominal, zone,
-    attempt, trigger, reason, outcome, returned, why, started_us, host, boot_id, guard_pid, actor, supersedes
+    attempt, trigger, reason, outcome, returned, why, started_us, host, boot_id, guard_pid, actor, supersedes,
+    covers_first_us, covers_last_us, covers_count, answered_due_us
 ) VALUES (
     :start_seq, :run_id, :number, :job, :revision, :window_key, :window_start_us, :due_us, :label, :nominal, :zone,
     :attempt, :trigger, :reason, :outcome, :returned, :why, :started_us, :host, :boot_id, :guard_pid, :actor,
-    :supersedes
+    :supersedes, :covers_first_us, :covers_last_us, :covers_count, :answered_due_us
 )
+
+-- name: insert_waiver
+-- A person answers for a window or for a span of dues, or takes that back.
+INSERT INTO waiver (seq, job, window_key, since_us, until_us, withdrawn, reason, host, actor, at_us)
+VALUES (:seq, :job, :window_key, :since_us, :until_us, :withdrawn, :reason, :host, :actor, :at_us)
 
 -- name: supersede_run
 -- Link a run to the one that was started to replace it. Its outcome stays.
@@ -48,7 +55,7 @@ UPDATE run SET superseded_by = :run_id WHERE run_id = :supersedes
 -- Record the end of a run that has none. Must change exactly one row.
 UPDATE run SET
     finish_seq = :finish_seq, outcome = :outcome, exit_status = :exit_status, returned = :returned, signal = :signal,
-    why = :why, finished_us = :finished_us, duration_us = :duration_us
+    why = :why, finished_us = :finished_us, duration_us = :duration_us, suspect = :suspect
 WHERE run_id = :run_id AND finish_seq IS NULL AND outcome = 'running'
 
 -- name: finish_lost_run
@@ -56,12 +63,27 @@ WHERE run_id = :run_id AND finish_seq IS NULL AND outcome = 'running'
 UPDATE run SET late_seq = :late_seq WHERE run_id = :run_id AND outcome = 'lost' AND late_seq IS NULL
 
 -- name: latest
--- The latest start for a window by sequence, with the highest attempt so far.
-SELECT run_id, number, outcome,
-    (SELECT max(attempt) FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'), host
+-- The latest start for a window and how many there were; where it has none of its own, the latest that covers it.
+SELECT start_seq, run_id, number, outcome,
+    (SELECT count(1) FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'), host
 FROM run
-WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'
-ORDER BY start_seq DESC LIMIT 1
+WHERE start_seq = coalesce(
+    (SELECT max(start_seq) FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused'),
+    (SELECT max(start_seq) FROM run
+        WHERE job = :job AND covers_first_us IS NOT NULL AND covers_first_us <= :due_us AND covers_last_us >= :due_us)
+)
+
+-- name: latest_waiver
+-- The latest waiver or withdrawal that matches a window.
+SELECT seq, withdrawn, host FROM waiver
+WHERE seq = (
+    SELECT max(answer.seq) FROM (
+        SELECT max(seq) AS seq FROM waiver WHERE job = :job AND window_key = :window_key
+        UNION ALL
+        SELECT max(seq) AS seq FROM waiver
+        WHERE job = :job AND window_key IS NULL AND since_us < :due_us AND until_us >= :due_us
+    ) AS answer
+)
 
 -- name: running
 -- The runs of a job without a finish, oldest first.
@@ -75,11 +97,74 @@ SELECT registered_seq FROM job WHERE job = :job
 -- The revisions of a job's schedule, oldest first.
 SELECT number, expression, zone, policy, gap, fold, after_us FROM revision WHERE job = :job ORDER BY number
 
+-- name: last_revised
+-- When the latest revision of a job was opened.
+SELECT opened_us FROM revision WHERE job = :job ORDER BY number DESC LIMIT 1
+
+-- name: coverage
+-- Every start, refused ones too, with a due in (after_us, until_us] or covering one there, by sequence.
+SELECT run_id, number, window_key, due_us, outcome, why, start_seq, covers_first_us, covers_last_us, suspect,
+    guard_pid, boot_id, exit_status, attempt, window_start_us, label, nominal
+FROM run
+WHERE start_seq IN (
+    SELECT start_seq FROM run
+    WHERE job = :job AND answered_due_us > :after_us AND answered_due_us <= :until_us
+    UNION ALL
+    SELECT start_seq FROM run
+    WHERE job = :job AND outcome = 'refused' AND due_us IS NOT NULL AND due_us > :after_us AND due_us <= :until_us
+    UNION ALL
+    SELECT start_seq FROM run
+    WHERE job = :job AND covers_first_us IS NOT NULL AND covers_first_us <= :until_us AND covers_last_us > :after_us
+)
+ORDER BY start_seq
+
+-- name: refusals
+-- The refused starts with a due in (after_us, until_us], by due.
+SELECT due_us, window_key, number, why FROM run
+WHERE job = :job AND outcome = 'refused' AND due_us IS NOT NULL AND due_us > :after_us AND due_us <= :until_us
+ORDER BY due_us, start_seq
+
+-- name: answered_dues
+-- The dues in (after_us, until_us] that some start was let run for.
+SELECT DISTINCT answered_due_us FROM run
+WHERE job = :job AND answered_due_us > :after_us AND answered_due_us <= :until_us
+ORDER BY answered_due_us
+
+-- name: keys_of_due
+-- The key of the window of each start with this due that was let run.
+SELECT window_key FROM run
+WHERE job = :job AND answered_due_us = :due_us
+ORDER BY start_seq
+
+-- name: key_answered
+-- Whether some start was let run for the window with this key.
+SELECT 1 FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused' LIMIT 1
+
+-- name: covers
+-- The spans of dues that catch-ups of a job cover, of those that reach into (after_us, until_us].
+SELECT covers_first_us, covers_last_us, number FROM run
+WHERE job = :job AND covers_first_us IS NOT NULL AND covers_first_us <= :until_us AND covers_last_us > :after_us
+ORDER BY start_seq
+
+-- name: waivers
+-- A job's waivers and their withdrawals by sequence: those of one window, and those of spans that reach into
+-- (after_us, until_us].
+SELECT seq, window_key, since_us, until_us, withdrawn, reason, actor, at_us, host FROM waiver
+WHERE job = :job AND (window_key IS NOT NULL OR (since_us < :until_us AND until_us > :after_us))
+ORDER BY seq
+
+-- name: retired
+-- The number of the latest revision of a job, if it expects nothing.
+SELECT number FROM (
+    SELECT number, expression FROM revision WHERE job = :job ORDER BY number DESC LIMIT 1
+) AS latest
+WHERE expression IS NULL
+
 -- name: last_answered_due
 -- The greatest due that some start was let run for.
-SELECT due_us FROM run
-WHERE job = :job AND outcome <> 'refused' AND due_us IS NOT NULL
-ORDER BY due_us DESC LIMIT 1
+SELECT answered_due_us FROM run
+WHERE job = :job AND answered_due_us IS NOT NULL
+ORDER BY answered_due_us DESC LIMIT 1
 
 -- name: last_finished_due
 -- The due of the run that was started last among those with a window that came to an end.

@@ -8,8 +8,10 @@ from runguard.store import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from runguard.store.answered import Refusal, Span, Start, Waiver
 
 PAGE = 500
 _FAR_US = 1 << 62
@@ -48,6 +50,10 @@ class Run(NamedTuple):
     actor: str | None
     supersedes: str | None
     superseded_by: str | None
+    suspect: str | None  # why a success is doubted
+    covers_first_us: int | None  # a catch-up also answers the windows of these dues, both included
+    covers_last_us: int | None
+    covers_count: int | None
 
 
 class Ping(NamedTuple):
@@ -84,14 +90,21 @@ class Reader:
             return Head(seq, lines.digest(line))
         return None
 
-    def latest(self, job: str, key: str) -> Earlier | None:
-        """Return the latest start for a window by sequence, refusals left out, or None.
+    def latest(self, job: str, key: str, due_us: int) -> Earlier | None:
+        """Return what decides a window: its latest start or waiver by sequence, refusals left out, or None.
 
-        `attempt` is the highest one so far.
+        A withdrawal undoes every earlier waiver that matches. A run that covers the window decides where there is
+        nothing else: what was started or waived before was not missing, and a span only runs across it.
         """
-        for run_id, number, outcome, attempt, host in self.rows("latest", job=job, window_key=key):
-            return Earlier(run_id, number, outcome, attempt, host)
-        return None
+        found, start_seq = None, 0
+        for seq, *row in self.rows("latest", job=job, window_key=key, due_us=due_us):
+            found = Earlier(*row)
+            start_seq = seq if found.attempt else 0
+        for seq, withdrawn, host in self.rows("latest_waiver", job=job, window_key=key, due_us=due_us):
+            if seq > start_seq and not withdrawn:
+                run_id, attempt = (found.run_id, found.attempt) if found and start_seq else ("", 0)
+                return Earlier(run_id, None, "waived", attempt, host)
+        return found
 
     def running(self, job: str) -> list[Run]:
         """Return the runs of a job that have no finish, oldest first."""
@@ -103,7 +116,67 @@ class Reader:
 
     def revisions(self, job: str) -> list[Revision]:
         """Return the revisions of a job's schedule, oldest first; none for a job without a schedule."""
-        return [Revision(row[0], Schedule(*row[1:6]), row[6]) for row in self.rows("revisions", job=job)]
+        return [
+            Revision(row[0], None if row[1] is None else Schedule(*row[1:6]), row[6])
+            for row in self.rows("revisions", job=job)
+        ]
+
+    def revised_us(self, job: str) -> int | None:
+        """Return when the latest revision of a job's schedule was opened, or None."""
+        return self._first("last_revised", job=job)
+
+    def retired(self, job: str) -> bool:
+        """Tell whether nothing is expected of the job any more: its latest revision retired it."""
+        return bool(self.rows("retired", job=job))
+
+    def coverage(self, job: str, after_us: int, until_us: int) -> Iterator[Start]:
+        """Yield every start, refused ones too, that bears on a due in `(after_us, until_us]`, by sequence.
+
+        All of the span is read at once: ask for long spans in pieces.
+        """
+        from runguard.store import answered
+
+        return answered.coverage(self, job, after_us, until_us)
+
+    def answered_dues(self, job: str, after_us: int, until_us: int) -> list[int]:
+        """Return the dues in `(after_us, until_us]` that some start was let run for, ascending, each once.
+
+        Dues that are only covered by another window's run are not among them: see `covers`.
+        """
+        return [due_us for (due_us,) in self.rows("answered_dues", job=job, after_us=after_us, until_us=until_us)]
+
+    def keys_of_dues(self, job: str, dues: Iterable[int]) -> dict[int, list[str]]:
+        """Return, for those of `dues` that some start was let run for, the keys of the windows as recorded."""
+        found = {}
+        for due_us in dues:
+            if keys := self.rows("keys_of_due", job=job, due_us=due_us):
+                found[due_us] = list(dict.fromkeys(key for (key,) in keys))
+        return found
+
+    def answered_keys(self, job: str, keys: Iterable[str]) -> set[str]:
+        """Return those of `keys` for whose windows some start was let run, whenever that was due."""
+        return {key for key in keys if self.rows("key_answered", job=job, window_key=key)}
+
+    def covers(self, job: str, after_us: int, until_us: int) -> list[Span]:
+        """Return what catch-ups cover of the dues in `(after_us, until_us]`, by sequence."""
+        from runguard.store.answered import Span
+
+        return [Span(*row) for row in self.rows("covers", job=job, after_us=after_us, until_us=until_us)]
+
+    def refusals(self, job: str, after_us: int, until_us: int) -> list[Refusal]:
+        """Return the refused starts with a due in `(after_us, until_us]`, by due."""
+        from runguard.store.answered import Refusal
+
+        return [Refusal(*row) for row in self.rows("refusals", job=job, after_us=after_us, until_us=until_us)]
+
+    def waivers(self, job: str, after_us: int | None = None, until_us: int | None = None) -> list[Waiver]:
+        """Return the waivers of a job and their withdrawals by sequence.
+
+        Those of spans that do not reach into `(after_us, until_us]` are left out; those of one window never are.
+        """
+        from runguard.store import answered
+
+        return answered.waivers(self, job, -_FAR_US if after_us is None else after_us, until_us or _FAR_US)
 
     def last_answered_due_us(self, job: str) -> int | None:
         """Return the greatest due that some start of the job was let run for, or None."""

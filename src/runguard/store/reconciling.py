@@ -112,7 +112,7 @@ def _sorted(sources: list[Source]) -> tuple[list[_Line], list[tuple[Source, byte
             try:
                 entry = lines.parse(raw)
                 at_us = _judge(entry)
-            except (KeyError, TypeError, ValueError, RecursionError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 torn.append((source, raw, f"{type(error).__name__}: {error}"))
             else:
                 fitting.append(_Line(at_us, _ORDER[entry["kind"]], entry, raw, source))
@@ -132,6 +132,8 @@ def _judge(entry: dict[str, Any]) -> int:
     if kind == "run.start":
         entry["attempt"] + 0
         (entry["window"] or {}).get("key")
+        if (covers := entry.get("covers")) is not None:
+            instant.from_rfc3339(covers["first"]), instant.from_rfc3339(covers["last"])
     if kind == "run.finish":
         entry["outcome"] + ""
     if not isinstance(entry["host"], str) or not isinstance(entry["version"], str):
@@ -166,7 +168,8 @@ def _revision(transaction: Transaction, entry: dict[str, Any]) -> int | None:
     if not window:
         return None
     due_us = instant.from_rfc3339(window["due"])
-    numbers = [found.number for found in transaction.store.revisions(entry["job"]) if found.after_us < due_us]
+    known = transaction.store.revisions(entry["job"])
+    numbers = [found.number for found in known if found.after_us < due_us and found.schedule]
     return numbers[-1] if numbers else None
 
 

@@ -31,21 +31,26 @@ CREATE TABLE job (
     registered_seq BIGINT NOT NULL
 );
 
+-- A revision without an expression expects nothing: the job is retired.
 CREATE TABLE revision (
     job TEXT NOT NULL REFERENCES job (job),
     number INTEGER NOT NULL CHECK (number > 0),
-    expression TEXT NOT NULL,
-    zone TEXT NOT NULL,
-    policy TEXT NOT NULL,
+    expression TEXT,
+    zone TEXT,
+    policy TEXT,
     gap TEXT CHECK (gap IN ('after', 'shift', 'skip')),
     fold TEXT CHECK (fold IN ('first', 'second', 'both')),
     after_us BIGINT NOT NULL,
     opened_us BIGINT NOT NULL,
     seq BIGINT NOT NULL UNIQUE,
-    PRIMARY KEY (job, number)
+    PRIMARY KEY (job, number),
+    CHECK ((expression IS NULL) = (zone IS NULL) AND (expression IS NULL) = (policy IS NULL)),
+    CHECK (expression IS NOT NULL OR (gap IS NULL AND fold IS NULL))
 );
 
 -- Starts and refused starts. finish_seq: the entry that ended it; late_seq: the late finish of a run taken for lost.
+-- covers: the windows (first <= due <= last) that a catch-up answers besides its own. answered_due_us: the due, unless
+-- the start was refused; a column of its own so that an index alone tells which dues are answered.
 CREATE TABLE run (
     start_seq INTEGER PRIMARY KEY,
     finish_seq BIGINT,
@@ -78,19 +83,52 @@ CREATE TABLE run (
     actor TEXT,
     supersedes TEXT,
     superseded_by TEXT,
+    suspect TEXT,
+    covers_first_us BIGINT,
+    covers_last_us BIGINT,
+    covers_count BIGINT CHECK (covers_count > 0),
+    answered_due_us BIGINT,
     CHECK ((window_key IS NULL) = (due_us IS NULL) AND (window_key IS NULL) = (window_start_us IS NULL)),
     CHECK (window_start_us < due_us),
     CHECK ((finish_seq IS NULL) = (outcome IN ('running', 'refused'))),
     CHECK (outcome = 'lost' OR late_seq IS NULL),
     CHECK (outcome <> 'refused' OR why IS NOT NULL),
-    CHECK (outcome = 'refused' OR attempt IS NOT NULL)
+    CHECK ((outcome = 'refused') = (attempt IS NULL)),
+    CHECK (coalesce(answered_due_us, 0) = CASE WHEN outcome = 'refused' THEN 0 ELSE coalesce(due_us, 0) END),
+    CHECK (outcome = 'succeeded' OR suspect IS NULL),
+    CHECK ((covers_first_us IS NULL) = (covers_last_us IS NULL) AND (covers_first_us IS NULL) = (covers_count IS NULL)),
+    CHECK (covers_first_us <= covers_last_us),
+    CHECK (covers_first_us IS NULL OR (outcome <> 'refused' AND due_us IS NOT NULL))
 );
 
 CREATE INDEX run_of_window ON run (job, window_key, start_seq);
 CREATE INDEX run_of_job ON run (job, start_seq);
-CREATE INDEX run_answered ON run (job, due_us) WHERE outcome <> 'refused' AND due_us IS NOT NULL;
+CREATE INDEX run_answered ON run (job, answered_due_us) WHERE answered_due_us IS NOT NULL;
+CREATE INDEX run_refused ON run (job, due_us) WHERE outcome = 'refused' AND due_us IS NOT NULL;
+CREATE INDEX run_covers ON run (job, covers_last_us, covers_first_us) WHERE covers_first_us IS NOT NULL;
 CREATE INDEX run_running ON run (job) WHERE outcome = 'running';
 CREATE INDEX run_started ON run (started_us);
+
+-- A person answered for a window (window_key), or for every due in (since_us, until_us]; withdrawn: no longer.
+-- The latest row that matches a window counts.
+CREATE TABLE waiver (
+    seq INTEGER PRIMARY KEY,
+    job TEXT NOT NULL,
+    window_key TEXT,
+    since_us BIGINT,
+    until_us BIGINT,
+    withdrawn INTEGER NOT NULL CHECK (withdrawn IN (0, 1)),
+    reason TEXT,
+    host TEXT NOT NULL,
+    actor TEXT,
+    at_us BIGINT NOT NULL,
+    CHECK ((window_key IS NULL) = (since_us IS NOT NULL) AND (since_us IS NULL) = (until_us IS NULL)),
+    CHECK (since_us < until_us),
+    CHECK (withdrawn = 1 OR reason IS NOT NULL)
+);
+
+CREATE INDEX waiver_of_window ON waiver (job, window_key, seq);
+CREATE INDEX waiver_of_span ON waiver (job, until_us, since_us) WHERE window_key IS NULL;
 
 CREATE TABLE output (
     run_id TEXT PRIMARY KEY REFERENCES run (run_id),
