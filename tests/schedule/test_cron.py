@@ -215,7 +215,8 @@ def test_text_is_refused_with_field_column_and_piece(text, field, column, why):
 def test_text_of_another_form_is_told_the_accepted_ones(text, column, why):
     with pytest.raises(ScheduleError) as caught:
         parse(text)
-    accepted = "; a schedule is five cron fields such as '30 2 * * *', or one of " + " ".join(MACROS)
+    accepted = "; a schedule is five cron fields such as '30 2 * * *', one of " + " ".join(MACROS)
+    accepted += ", or 'RRULE:FREQ=…' with 'DTSTART:…' before it or not"
     assert (caught.value.field, caught.value.position, caught.value.why) == ("", column, why + accepted)
 
 

@@ -102,10 +102,14 @@ def test_no_lateness_is_too_late(schedules):
     assert (found.window.nominal, found.late_s) == ("2024-01-01T00:00", 30_607_200.5)
 
 
-@pytest.mark.parametrize("now", ["0001-01-01T00:00:00Z", "9999-12-31T12:00:00Z"])
-def test_beyond_the_calendar_there_is_no_window(now, schedules):
-    with pytest.raises(ScheduleError):
-        resolve(schedules.table("0 6 * * *"), _at(now))
+def test_before_the_first_due_there_is_no_window(schedules):
+    with pytest.raises(ScheduleError, match="no window yet: the first is due at 0001-01-01T06:00:00Z"):
+        resolve(schedules.table("0 6 * * *"), _at("0001-01-01T00:00:00Z"))
+
+
+def test_after_the_last_due_there_is_a_window_and_no_next_due(schedules):
+    found = resolve(schedules.table("0 6 * * *"), _at("9999-12-31T23:00:00Z"))
+    assert (found.window.nominal, found.next_due_us, found.off_schedule) == ("9999-12-31T06:00", None, False)
 
 
 def test_a_first_run_registers_its_job_from_the_window_it_answers(schedules):
@@ -208,6 +212,58 @@ def test_revisions_without_a_due_of_their_own_leave_no_trace(schedules):
     ]
 
 
+def _retired(schedules):
+    """Return 09:00 daily, retired on 3 June after 09:00, registered again on the 10th at 10:00 for 10:00 daily."""
+    return Succession(
+        [
+            Piece(1, _at("2024-06-01T00:00:00Z"), schedules.table("0 9 * * *")),
+            Piece(2, _at("2024-06-03T12:00:00Z"), None),
+            Piece(3, _at("2024-06-09T10:00:00Z"), schedules.table("0 10 * * *")),
+        ]
+    )
+
+
+def test_a_retired_job_expects_nothing_until_it_is_registered_again(schedules):
+    succession = _retired(schedules)
+    assert _windows(succession, "2024-06-02T00:00:00Z", "2024-06-12T00:00:00Z") == [
+        ("2024-06-01T09:00:00Z", "2024-06-02T09:00:00Z"),
+        ("2024-06-02T09:00:00Z", "2024-06-03T09:00:00Z"),
+        ("2024-06-03T09:00:00Z", "2024-06-10T10:00:00Z"),
+        ("2024-06-10T10:00:00Z", "2024-06-11T10:00:00Z"),
+    ]
+    dues = list(succession.dues(_at("2024-06-02T00:00:00Z"), _at("2024-06-12T00:00:00Z")))
+    assert [rfc3339(due_us) for due_us in dues] == [
+        "2024-06-02T09:00:00Z",
+        "2024-06-03T09:00:00Z",
+        "2024-06-10T10:00:00Z",
+        "2024-06-11T10:00:00Z",
+    ]
+
+
+def test_around_a_retirement_next_and_previous_are_inverse(schedules):
+    succession = _retired(schedules)
+    within_us = _at("2024-06-06T00:00:00Z")
+    last, first = succession.previous(within_us), succession.next(within_us)
+    assert (_span(last)[1], _span(first)[1]) == ("2024-06-03T09:00:00Z", "2024-06-10T10:00:00Z")
+    assert succession.next(last.due_us) == first
+    assert succession.previous(first.due_us, inclusive=False) == last
+    assert [succession.piece_of(at_us).number for at_us in (last.due_us, within_us, first.due_us)] == [1, 2, 3]
+
+
+def test_a_job_that_stays_retired_has_no_next_due(schedules):
+    succession = Succession(_retired(schedules).pieces[:2])
+    found = resolve(succession, _at("2024-07-01T00:00:00Z"))
+    assert (rfc3339(found.window.due_us), found.next_due_us) == ("2024-06-03T09:00:00Z", None)
+    assert succession.next(found.window.due_us) is None
+
+
+def test_a_job_that_was_never_anything_but_retired_has_no_window():
+    succession = Succession([Piece(1, 0, None)])
+    assert list(succession.between(0, _at("2024-07-01T00:00:00Z"))) == []
+    with pytest.raises(ScheduleError, match="no window"):
+        resolve(succession, _at("2024-07-01T00:00:00Z"))
+
+
 def test_a_clock_set_back_before_the_first_revision_still_finds_a_window(schedules):
     succession = Succession([Piece(1, _at("2024-06-01T00:00:00Z"), schedules.table("0 9 * * *"))])
     assert resolve(succession, _at("2014-01-01T12:00:00Z")).window.nominal == "2014-01-01T09:00"
@@ -218,14 +274,17 @@ def test_a_clock_set_back_before_the_first_revision_still_finds_a_window(schedul
     seeds=st.lists(st.integers(0, 100_000), min_size=1, max_size=4),
     hours=st.lists(st.integers(0, 100), min_size=4, max_size=4),
     minute=st.integers(0, 9000),
+    retired=st.sets(st.integers(2, 4), max_size=2),
 )
-def test_windows_tile_across_any_edits(seeds, hours, minute, schedules):
+def test_windows_tile_across_any_edits_and_retirements(seeds, hours, minute, retired, schedules):
     first_us = _at("2024-03-09T00:00:00Z")
     opened_us = sorted(first_us + hour * 60 * _MINUTE_US for hour in hours)
     zones = ("America/New_York", "UTC", "Europe/London", "Australia/Lord_Howe")
     succession = Succession(
         [
-            Piece(n, at_us, schedules.table(schedules.expression(seed, dense=True).text, zone))
+            Piece(
+                n, at_us, None if n in retired else schedules.table(schedules.expression(seed, dense=True).text, zone)
+            )
             for n, (seed, at_us, zone) in enumerate(zip(seeds, opened_us, zones, strict=False), 1)
         ]
     )
@@ -238,9 +297,14 @@ def test_windows_tile_across_any_edits(seeds, hours, minute, schedules):
     for n, piece in enumerate(succession.pieces):
         end_us = succession.pieces[n + 1].after_us if n + 1 < len(succession.pieces) else until_us
         own = [w.due_us for w in windows if succession.piece_of(w.due_us) is piece]
-        assert own == list(piece.timetable.dues(piece.after_us, end_us))
+        assert own == (list(piece.timetable.dues(piece.after_us, end_us)) if piece.timetable else [])
+    assert [w.due_us for w in windows] == list(succession.dues(opened_us[0], until_us))
+    assert list(succession.windows_at([(w.due_us, w.start_us) for w in windows])) == windows
     at_us = first_us + minute * _MINUTE_US
     earlier, later = succession.previous(at_us), succession.next(at_us)
+    if later is None:
+        assert succession.pieces[-1].timetable is None
+        return
     assert earlier.due_us <= at_us < later.due_us
     assert later.start_us == earlier.due_us
     assert succession.previous(later.due_us, inclusive=False) == earlier

@@ -29,7 +29,11 @@ _FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("month", 1, 12, _MONTHS),
     ("day of week", 0, 7, _WEEKDAYS),
 )
-_ACCEPTED = "a schedule is five cron fields such as '30 2 * * *', or one of " + " ".join(MACROS)
+_ACCEPTED = (
+    "a schedule is five cron fields such as '30 2 * * *', one of "
+    + " ".join(MACROS)
+    + ", or 'RRULE:FREQ=…' with 'DTSTART:…' before it or not"
+)
 _LONGEST = 1000  # characters: every value of every field listed by name takes less than half
 _SHOWN = 60  # characters of a text or piece that a message repeats
 

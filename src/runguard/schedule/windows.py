@@ -7,18 +7,19 @@ local minute, and a minute in a gap and the instant it is given, lie no further 
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from runguard.instant import DAY_S, SECOND_US, civil_from_days
 from runguard.model import Window
-from runguard.schedule.nominal import Nominal
+from runguard.schedule.cron import Cron
+from runguard.schedule.nominal import FIRST_DAY, Nominal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
-    from runguard.schedule.cron import Cron
     from runguard.schedule.policy import Rule
+    from runguard.schedule.recurrence import Recurrence
     from runguard.schedule.zone import Zone
 
     # (due, nominal local second, how, fold, other nominal minutes that landed on the same instant)
@@ -30,26 +31,32 @@ if TYPE_CHECKING:
 class Timetable:
     """The strictly increasing dues of a schedule, and the windows between them.
 
-    The calendar runs from year 1 to 9999; `previous` and `next` return None beyond it.
+    The calendar runs from year 1 to 9999, that of a recurrence from its DTSTART to its end; `previous` and `next`
+    return None beyond it. There is no due before the first one: its window starts at 1970, or a day earlier than due.
     """
 
-    __slots__ = ("_nominal", "_reach_s", "cron", "rule", "zone")
+    __slots__ = ("_reach_s", "cron", "nominal", "rule", "zone")
 
-    def __init__(self, cron: Cron, zone: Zone, rule: Rule) -> None:
+    def __init__(self, cron: Cron | Recurrence, zone: Zone, rule: Rule) -> None:
         self.cron = cron
         self.zone = zone
         self.rule = rule
-        self._nominal = Nominal(cron)
+        self.nominal: Nominal | Recurrence = Nominal(cron) if isinstance(cron, Cron) else cron
         self._reach_s = zone.highest_s - zone.lowest_s
+
+    @property
+    def by_instant(self) -> bool:
+        """Tell whether keys are instants (`U…`), so that a due and its key are one."""
+        return self.cron.all_hours
 
     @property
     def shortest_s(self) -> int:
         """The shortest spacing of nominal minutes, as if every day matched."""
-        return self._nominal.shortest_s
+        return self.nominal.shortest_s
 
     def previous(self, at_us: int, inclusive: bool = True) -> Window | None:
         """Return the window with the greatest `due <= at_us` (`<` if not inclusive)."""
-        moment = self._last_before(at_us // SECOND_US + 1 if inclusive else -(-at_us // SECOND_US))
+        moment = self.last_before(at_us // SECOND_US + 1 if inclusive else -(-at_us // SECOND_US))
         return None if moment is None else self._window(moment)
 
     def next(self, after_us: int) -> Window | None:
@@ -59,62 +66,63 @@ class Timetable:
 
     def dues(self, after_us: int, until_us: int) -> Iterator[int]:
         """Return the dues of `after_us < due <= until_us`, in µs, ascending, in constant memory."""
-        return chain.from_iterable(self._due_runs(after_us // SECOND_US + 1, until_us // SECOND_US + 1))
+        from runguard.schedule import spans  # a start asks for single windows only
+
+        return spans.dues(self, after_us // SECOND_US + 1, until_us // SECOND_US + 1)
 
     def between(self, after_us: int, until_us: int) -> Iterator[Window]:
-        """Yield the windows of `after_us < due <= until_us`, ascending, in constant memory."""
-        from_s, until_s = after_us // SECOND_US + 1, until_us // SECOND_US + 1
-        before = self._last_before(from_s)
-        start_us = None if before is None else before[0] * SECOND_US
-        for start_s, end_s, offset_s in self._stretches(from_s, until_s):
-            if offset_s is not None:
-                start_us = yield from self._quiet_windows(start_s, end_s, offset_s, start_us)
-                continue
-            for moment in self._moments(start_s, end_s):
-                yield self._record(moment, start_us)
-                start_us = moment[0] * SECOND_US
+        """Return the windows of `after_us < due <= until_us`, ascending, in constant memory."""
+        from runguard.schedule import spans
+
+        return spans.windows(self, after_us // SECOND_US + 1, until_us // SECOND_US + 1)
+
+    def windows_at(self, dues: Sequence[tuple[int, int]]) -> Iterator[Window]:
+        """Return the windows of some (due, start), in µs, ascending, each known to be a due of this timetable."""
+        from runguard.schedule import spans
+
+        return spans.windows_at(self, dues)
+
+    def last_before(self, until_s: int) -> Moment | None:
+        """Return the last moment before an instant."""
+        lowest_s, highest_s = self.zone.lowest_s, self.zone.highest_s
+        while True:
+            local_s = self.nominal.at_or_before(until_s - 1 + highest_s)
+            if local_s is None:
+                return None
+            from_s, until_s = local_s - highest_s - DAY_S, min(until_s, local_s - lowest_s + 1)
+            for start_s, end_s, offset_s in reversed(list(self.stretches(from_s, until_s))):
+                if offset_s is None:
+                    moments = self.moments(start_s, end_s)
+                    if moments:
+                        return moments[-1]
+                    continue
+                found_s = self.nominal.at_or_before(end_s - 1 + offset_s)
+                if found_s is not None and found_s >= start_s + offset_s:
+                    return found_s - offset_s, found_s, "real", 0, ()
+            until_s = from_s
 
     def _first_from(self, from_s: int) -> Moment | None:
         """Return the first moment at or after an instant."""
         lowest_s, highest_s = self.zone.lowest_s, self.zone.highest_s
         while True:
-            local_s = self._nominal.at_or_after(from_s + lowest_s)
+            local_s = self.nominal.at_or_after(from_s + lowest_s)
             if local_s is None:
                 return None
             # Whatever the policy, a due lies between the two outmost instants of its nominal minute. A day more,
             # lest a day that a gap takes be left minute by minute.
             from_s, until_s = max(from_s, local_s - highest_s), local_s - lowest_s + DAY_S
-            for start_s, end_s, offset_s in self._stretches(from_s, until_s):
+            for start_s, end_s, offset_s in self.stretches(from_s, until_s):
                 if offset_s is None:
-                    moments = self._moments(start_s, end_s)
+                    moments = self.moments(start_s, end_s)
                     if moments:
                         return moments[0]
                     continue
-                found_s = self._nominal.at_or_after(start_s + offset_s)
+                found_s = self.nominal.at_or_after(start_s + offset_s)
                 if found_s is not None and found_s < end_s + offset_s:
                     return found_s - offset_s, found_s, "real", 0, ()
             from_s = until_s
 
-    def _last_before(self, until_s: int) -> Moment | None:
-        """Return the last moment before an instant."""
-        lowest_s, highest_s = self.zone.lowest_s, self.zone.highest_s
-        while True:
-            local_s = self._nominal.at_or_before(until_s - 1 + highest_s)
-            if local_s is None:
-                return None
-            from_s, until_s = local_s - highest_s - DAY_S, min(until_s, local_s - lowest_s + 1)
-            for start_s, end_s, offset_s in reversed(list(self._stretches(from_s, until_s))):
-                if offset_s is None:
-                    moments = self._moments(start_s, end_s)
-                    if moments:
-                        return moments[-1]
-                    continue
-                found_s = self._nominal.at_or_before(end_s - 1 + offset_s)
-                if found_s is not None and found_s >= start_s + offset_s:
-                    return found_s - offset_s, found_s, "real", 0, ()
-            until_s = from_s
-
-    def _stretches(self, from_s: int, until_s: int) -> Iterator[Stretch]:
+    def stretches(self, from_s: int, until_s: int) -> Iterator[Stretch]:
         """Yield the stretches that tile `[from_s, until_s)`."""
         for start_s, end_s in self._unquiet(from_s, until_s):
             start_s, end_s = max(start_s, from_s), min(end_s, until_s)
@@ -144,14 +152,14 @@ class Timetable:
                 merged.append((start_s, end_s))
         return merged
 
-    def _moments(self, from_s: int, until_s: int) -> list[Moment]:
+    def moments(self, from_s: int, until_s: int) -> list[Moment]:
         """Return the moments of `from_s <= due < until_s` near a change of offset, ascending."""
         reach_s = self._reach_s + 60
         spans = list(self.zone.spans(from_s - reach_s, until_s + reach_s))
         lowest_s, highest_s = min(span[2] for span in spans), max(span[2] for span in spans)
         landed: dict[int, list[tuple[bool, int, str, int]]] = {}
-        for local_s in self._nominal.between(from_s + lowest_s, until_s + highest_s):
-            for due_s, how, fold in self._dues_of(local_s, spans):
+        for local_s in self.nominal.between(from_s + lowest_s, until_s + highest_s):
+            for due_s, how, fold in self.dues_of(local_s, spans):
                 if from_s <= due_s < until_s:
                     landed.setdefault(due_s, []).append((how != "real", local_s, how, fold))
         moments: list[Moment] = []
@@ -161,7 +169,7 @@ class Timetable:
             moments.append((due_s, local_s, how, fold, tuple(sorted(other[1] for other in others))))
         return moments
 
-    def _dues_of(self, local_s: int, spans: list[tuple[int, int, int]]) -> list[tuple[int, str, int]]:
+    def dues_of(self, local_s: int, spans: list[tuple[int, int, int]]) -> list[tuple[int, str, int]]:
         """Return (due, how, fold) of what the policy gives a nominal minute, within `spans`."""
         found = [local_s - offset_s for start_s, end_s, offset_s in spans if start_s <= local_s - offset_s < end_s]
         rule = self.rule
@@ -180,115 +188,55 @@ class Timetable:
                 return [(change_s if rule.gap == "after" else local_s - before_s, "gap", 0)]
         return []
 
-    def _due_runs(self, from_s: int, until_s: int) -> Iterator[Iterable[int]]:
-        """Yield runs of dues in µs: one per day, or one per quiet stretch where the schedule is a single beat."""
-        minutes = self._nominal.minutes
-        beat_us = self._beat_us()
-        in_day_us = tuple(minute * 60 * SECOND_US for minute in minutes)
-        for start_s, end_s, offset_s in self._stretches(from_s, until_s):
-            if offset_s is None:
-                yield [moment[0] * SECOND_US for moment in self._moments(start_s, end_s)]
-                continue
-            start_us, end_us = start_s * SECOND_US, end_s * SECOND_US
-            if beat_us:
-                first_us = in_day_us[0] - offset_s * SECOND_US
-                yield range(start_us + (first_us - start_us) % beat_us, end_us, beat_us)
-                continue
-            for day in self._nominal.days((start_s + offset_s) // DAY_S, (end_s - 1 + offset_s) // DAY_S):
-                midnight_us = (day * DAY_S - offset_s) * SECOND_US
-                if start_us <= midnight_us + in_day_us[0] and midnight_us + in_day_us[-1] < end_us:
-                    yield map(midnight_us.__add__, in_day_us)
-                else:
-                    yield [midnight_us + at for at in in_day_us if start_us <= midnight_us + at < end_us]
-
-    def _beat_us(self) -> int:
-        """Return the spacing if the schedule is one even beat over all days, else 0."""
-        minutes = self._nominal.minutes
-        even = 1440 // len(minutes)
-        if 1440 % len(minutes) or minutes != tuple(range(minutes[0], 1440, even)):
-            return 0
-        cron = self.cron
-        # 31 days and 7 weekdays, whatever joins them, are every day.
-        if len(cron.days) < 31 or len(cron.weekdays) < 7 or len(cron.months) < 12:
-            return 0
-        return even * 60 * SECOND_US
-
-    def _quiet_windows(
-        self, start_s: int, end_s: int, offset_s: int, start_us: int | None
-    ) -> Generator[Window, None, int | None]:
-        """Yield the windows of a quiet stretch; return the last due, or `start_us` where there is none."""
-        by_instant = self.cron.all_hours
-        suffix = _offset_text(offset_s)
-        rows = [_row(minute * 60, offset_s, by_instant) for minute in self._nominal.minutes]
-        days_off = {row[3] for row in rows}
-        make = tuple.__new__  # half the price of a call with names, for the million windows of a minutely job
-        for day in self._nominal.days((start_s + offset_s) // DAY_S, (end_s - 1 + offset_s) // DAY_S):
-            midnight_us = (day * DAY_S - offset_s) * SECOND_US
-            first_us, last_us = start_s * SECOND_US - midnight_us, end_s * SECOND_US - midnight_us
-            today = rows
-            if first_us > 0 or last_us < DAY_S * SECOND_US:
-                today = [row for row in rows if first_us <= row[0] < last_us]
-            date = _date(day)
-            dates = {off: "U" + _date(day + off) if by_instant else "L" + date for off in days_off}
-            for in_day_us, clock, key_clock, off in today:
-                due_us = midnight_us + in_day_us
-                nominal = date + clock
-                began_us = due_us if start_us is None else start_us
-                window = (dates[off] + key_clock, began_us, due_us, nominal + suffix, nominal, "real", 0, ())
-                yield make(Window, window)
-                start_us = due_us
-        return start_us
-
     def _window(self, moment: Moment) -> Window:
-        before = self._last_before(moment[0])
-        return self._record(moment, None if before is None else before[0] * SECOND_US)
+        before = self.last_before(moment[0])
+        return self.record(moment, None if before is None else before[0] * SECOND_US)
 
-    def _record(self, moment: Moment, start_us: int | None) -> Window:
-        """Build the window of a moment; without a due before it, it is empty."""
+    def record(self, moment: Moment, start_us: int | None) -> Window:
+        """Build the window of a moment; `start_us` is the due before it."""
         due_s, local_s, how, fold, others = moment
         offset_s = local_s - due_s if how == "real" else self.zone.offset_at(due_s)
-        nominal = _text(local_s)
-        if self.cron.all_hours:
-            key = f"U{_text(due_s)}Z"
+        nominal = local_text(local_s)
+        if self.by_instant:
+            key = f"U{local_text(due_s)}Z"
         else:
             repeats = self.rule.fold == "both" or self.rule.repeat_beyond_s is not None
             key = f"L{nominal}~{fold + 1}" if fold and repeats else f"L{nominal}"
         return Window(
             key=key,
-            start_us=due_s * SECOND_US if start_us is None else start_us,
+            start_us=beginning_us(due_s * SECOND_US) if start_us is None else start_us,
             due_us=due_s * SECOND_US,
-            label=_text(due_s + offset_s) + _offset_text(offset_s),
+            label=local_text(due_s + offset_s) + offset_text(offset_s),
             nominal=nominal,
             how=how,
             fold=fold,
-            collapsed=tuple(map(_text, others)),
+            collapsed=tuple(map(local_text, others)),
         )
 
 
-def _row(in_day_s: int, offset_s: int, by_instant: bool) -> tuple[int, str, str, int]:
-    """Return (µs in the local day, its clock, the key's clock, days from the local date to the key's date)."""
-    clock = _clock(in_day_s)
-    if not by_instant:
-        return in_day_s * SECOND_US, clock, clock, 0
-    off, utc_s = divmod(in_day_s - offset_s, DAY_S)
-    return in_day_s * SECOND_US, clock, _clock(utc_s) + "Z", off
+def beginning_us(due_us: int) -> int:
+    """Return where the window of a schedule's very first due starts: at 1970, or a day before the due if that is less.
+
+    Time before it belongs to no other window, so it would reach back without end; the calendar starts with year 1.
+    """
+    return min(due_us, max(FIRST_DAY * DAY_S * SECOND_US, min(0, due_us - DAY_S * SECOND_US)))
 
 
-def _text(local_s: int) -> str:
+def local_text(local_s: int) -> str:
     """Return `YYYY-MM-DDTHH:MM`, with the second only where there is one (zones before about 1930)."""
     day, second = divmod(local_s, DAY_S)
-    return _date(day) + _clock(second)
+    return date_text(day) + clock_text(second)
 
 
-def _date(day: int) -> str:
+def date_text(day: int) -> str:
     year, month, day_of_month = civil_from_days(day)
     return f"{year:04d}-{month:02d}-{day_of_month:02d}"
 
 
-def _clock(second: int) -> str:
+def clock_text(second: int) -> str:
     text = f"T{second // 3600:02d}:{second // 60 % 60:02d}"
     return f"{text}:{second % 60:02d}" if second % 60 else text
 
 
-def _offset_text(offset_s: int) -> str:
-    return ("-" if offset_s < 0 else "+") + _clock(abs(offset_s))[1:]
+def offset_text(offset_s: int) -> str:
+    return ("-" if offset_s < 0 else "+") + clock_text(abs(offset_s))[1:]
