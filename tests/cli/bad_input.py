@@ -24,10 +24,12 @@ TRUE = ("run", "-j", "letters", "true")
 NO_JOB = "letters, digits, '.', '_', '-'; a letter or digit first"
 NO_DURATION = "is no duration (90s, 15m, 2h, 1h30m, 7d)"
 NO_INSTANT = "is no instant with an offset (2026-03-29T02:30:00+01:00, or …Z)"
-NO_WHEN = "is no instant (2026-03-29, 2026-03-29T02:30, …+01:00) and no duration ago (7d, 90m)"
+NO_WHEN = (
+    "is no instant (2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, yesterday 14:00, last monday, 3 days ago, 7d)"
+)
 FIVE_FIELDS = (
-    "a schedule is five cron fields such as '30 2 * * *', or one of @hourly @daily @midnight @weekly @monthly @yearly"
-    " @annually"
+    "a schedule is five cron fields such as '30 2 * * *', one of @hourly @daily @midnight @weekly @monthly @yearly"
+    " @annually, or 'RRULE:FREQ=…' with 'DTSTART:…' before it or not"
 )
 WITHOUT_WINDOW = "; the job runs without a window"
 POLICIES = "vixie, walk, systemd, quartz, shift"
@@ -122,8 +124,9 @@ LOUD = [
         + WITHOUT_WINDOW, 0),
     Bad(("run", "-j", "letters", "-s", "0 0 1 1 1 1", "true"),
         f"letters: schedule '0 0 1 1 1 1', column 11: need 5 fields, got 6: '1'; {FIVE_FIELDS}{WITHOUT_WINDOW}", 0),
-    Bad(("run", "-j", "letters", "-s", "RRULE:FREQ=DAILY", "true"),
-        f"letters: schedule 'RRULE:FREQ=DAILY': need 5 fields, got 1; {FIVE_FIELDS}{WITHOUT_WINDOW}", 0),
+    Bad(("run", "-j", "letters", "-s", "RRULE:FREQ=SECONDLY", "true"),
+        "letters: schedule 'RRULE:FREQ=SECONDLY', FREQ, column 7: windows begin on whole minutes: SECONDLY is none"
+        + WITHOUT_WINDOW, 0),
     Bad(("run", "-j", "letters", "-s", "@daily", "-z", "Europe/Lodnon", "true"),
         f"letters: time zone 'Europe/Lodnon': not known on this host; did you mean Europe/London?{WITHOUT_WINDOW}", 0),
     Bad(("run", "-j", "letters", "-s", "@daily", "-z", "../../etc/passwd", "true"),

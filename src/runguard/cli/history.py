@@ -12,9 +12,10 @@ from runguard.cli.fast import say
 from runguard.cli.options import Command, Number, Word, query_options
 from runguard.cli.output import emit
 from runguard.cli.runs import COLUMNS, FIELDS, Seen
-from runguard.cli.spans import instant_of
-from runguard.cli.windows_named import Wanted, wanted
+from runguard.cli.spans import when
+from runguard.cli.windows_named import Wanted, wanted, zone_of
 from runguard.errors import UsageError
+from runguard.guard.expecting import expecting
 from runguard.instant import DAY_S, SECOND_US, rfc3339
 from runguard.model import OUTCOMES
 from runguard.store.database import ReadOnlyStore
@@ -37,7 +38,7 @@ USUAL_SPAN_US = 7 * DAY_S * SECOND_US
 
 @click.command("history", cls=Command, help=TEXT, short_help="Show runs, newest first.", statuses=STATUSES)
 @click.argument("job", required=False)
-@click.option("--since", metavar="WHEN", help="Started at or after: 2026-03-29, 2026-03-29T02:30+01:00, 7d (ago).")
+@click.option("--since", metavar="WHEN", help="Started at or after: 2026-03-29, yesterday 14:00, last monday, 7d.")
 @click.option("--until", metavar="WHEN", help="Started before.")
 @click.option("--outcome", type=Word(OUTCOMES), metavar="OUTCOME", help=f"Only this one: {', '.join(OUTCOMES)}.")
 @click.option("--window", metavar="WINDOW", help="Only this one: its key, its label or its due instant.")
@@ -57,13 +58,18 @@ def history(
 ) -> int:
     """Print the runs."""
     now_us = clock.look().wall_us
-    until_us = None if until is None else instant_of("history: --until", until, now_us)
-    since_us = _since_us(since, until_us, window, now_us)
-    if since_us is not None and until_us is not None and since_us >= until_us:
-        raise UsageError(f"history: --since ({rfc3339(since_us)}) is not before --until ({rfc3339(until_us)})")
+    first = None if since is None else when("history: --since", since)
+    last = None if until is None else when("history: --until", until)
     asked = wanted("history: --window", window) if window is not None else None
     records = open_records(environ, store)
     job = None if job is None else known_job(records, job)
+    zone = zone_of(expecting(records, job)) if records and job else None
+    until_us = None if last is None else last.at_us(now_us, zone)
+    since_us = None if first is None else first.at_us(now_us, zone)
+    if since_us is None and window is None:  # a window is looked for in all of history
+        since_us = (now_us if until_us is None else until_us) - USUAL_SPAN_US
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise UsageError(f"history: --since ({rfc3339(since_us)}) is not before --until ({rfc3339(until_us)})")
     if records is None:
         emit(form or "table", (), COLUMNS, FIELDS)
         say("nothing has been recorded yet")
@@ -92,13 +98,6 @@ class _Counted:
             yield run
             if self.count == limit:
                 return
-
-
-def _since_us(since: str | None, until_us: int | None, window: str | None, now_us: int) -> int | None:
-    """Return where to begin: as asked, else 7 days before the end; a window is looked for in all of history."""
-    if since is not None:
-        return instant_of("history: --since", since, now_us)
-    return None if window is not None else (now_us if until_us is None else until_us) - USUAL_SPAN_US
 
 
 def _chosen(

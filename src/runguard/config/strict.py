@@ -6,6 +6,7 @@ from runguard import values
 from runguard.config.files import SYSTEM_FILE, File, Loaded, decode, missing, read, sources
 from runguard.config.merge import dotted, place, unknown
 from runguard.errors import ConfigError, ScheduleError
+from runguard.model import Schedule
 from runguard.settings import BY_NAME, parse_key
 
 TYPE_CHECKING = False
@@ -70,9 +71,9 @@ def _fault(key: str, value: object) -> str:
     try:
         meaning = parse_key(setting, value)
         if key == "schedule":
-            from runguard.schedule import cron
+            from runguard.schedule import revisions, zone
 
-            cron.parse(str(meaning))
+            revisions.timetable(Schedule(str(meaning), "UTC"), zone.fixed("+00:00"))
     except ScheduleError as error:
         return str(error).removeprefix("schedule ")
     except ValueError as error:

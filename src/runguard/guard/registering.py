@@ -1,0 +1,135 @@
+"""Jobs that a configuration file describes are expected from then on, also before their first start.
+
+Called by every command that looks at windows; a store that cannot be written is left as it is, in silence: the next
+start of the job registers it too.
+"""
+
+from __future__ import annotations
+
+import os
+
+from runguard import config, paths, zones
+from runguard.config.merge import dotted, place
+from runguard.errors import ConfigError, RunguardError, ScheduleError, ZoneError
+from runguard.guard.start import schedule_fields
+from runguard.guard.writing import author, writing
+from runguard.instant import rfc3339
+from runguard.model import Revision, Schedule
+from runguard.record import NamedTuple
+from runguard.schedule import revisions
+from runguard.store.journal import Journal
+from runguard.store.sqlite import open_reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from runguard.config import Loaded
+    from runguard.schedule.windows import Timetable
+    from runguard.store.reads import Reader
+
+
+class _Described(NamedTuple):
+    """What the files say of a job."""
+
+    schedule: Schedule
+    timetable: Timetable
+
+
+def register(environ: Mapping[str, str], loaded: Loaded, state: str, store: str, now_us: int) -> None:
+    """Register, or revise, the jobs of the configuration in the store at `store`, where that can be written.
+
+    What waits in the journal is brought over too, lest its windows look missing. Only a store of ours, and only jobs
+    in files of ours. Raises ConfigError where a zone or schedule is none.
+    """
+    found = _status(store)
+    if found is not None and found.st_uid != os.geteuid():
+        return
+    described = dict(_described(environ, loaded))
+    changed_us = max((each.st_ctime_ns // 1000 for file in loaded.files if (each := _status(file.path))), default=0)
+    try:
+        if found is not None:
+            with open_reader(store, witness_directory=os.path.join(state, "witness")) as reader:
+                waiting = Journal(state, author(environ)).pending()
+                if not waiting and not list(_changes(reader, described, changed_us, now_us)):
+                    return
+        elif described:
+            paths.prepare(state)
+        else:
+            return
+        with writing(environ, state, store, create=True) as tx:
+            for change in list(_changes(tx.store, described, changed_us, now_us)):
+                tx.append("job.changed", now_us, change)
+    except (RunguardError, OSError):
+        return
+
+
+def configured(environ: Mapping[str, str], loaded: Loaded, job: str) -> Schedule | None:
+    """Return the schedule that the configuration gives a job, or None. In strict configuration nothing is broken."""
+    settings, _ = config.effective({}, environ, loaded, job)
+    if settings.schedule is None:
+        return None
+    zone = settings.timezone or zones.host_zone_name()
+    return Schedule(settings.schedule, zone, settings.policy, settings.gap, settings.fold)
+
+
+def _described(environ: Mapping[str, str], loaded: Loaded) -> Iterator[tuple[str, _Described]]:
+    """Yield what files of ours say of each job that has a schedule."""
+    ours = os.geteuid()
+    for file in loaded.files:
+        found, jobs = _status(file.path), file.data.get("jobs")
+        if found is None or found.st_uid != ours or not isinstance(jobs, dict):
+            continue
+        for job in jobs:
+            schedule = configured(environ, loaded, job)
+            if schedule is not None:
+                yield job, _Described(schedule, _timetable(file.path, job, schedule))
+
+
+def _changes(
+    store: Reader, described: Mapping[str, _Described], changed_us: int, now_us: int
+) -> Iterator[dict[str, Any]]:
+    """Yield what has to be recorded for the store to expect what the files say, last changed at `changed_us`.
+
+    Files older than the latest revision are no edit of it: a start with other options opened that one, and options
+    win. A retired job waits for its next start.
+    """
+    for job, (schedule, timetable) in described.items():
+        known = store.revisions(job)
+        before = timetable.previous(now_us)
+        due_us = now_us if before is None else before.due_us
+        if not known:
+            yield change_fields(job, "registered", Revision(1, schedule, due_us))
+            continue
+        latest = known[-1]
+        if latest.schedule in (None, schedule) or changed_us <= (store.revised_us(job) or 0):
+            continue
+        after_us = max(due_us, store.last_answered_due_us(job) or due_us, latest.after_us)
+        yield change_fields(job, "schedule", Revision(latest.number + 1, schedule, after_us))
+
+
+def change_fields(job: str, change: str, revision: Revision) -> dict[str, Any]:
+    """Return the fields of `job.changed`: how the ledger tells that a revision was opened."""
+    return {
+        "job": job,
+        "change": change,
+        "revision": revision.number,
+        "schedule": schedule_fields(revision.schedule) if revision.schedule else None,
+        "after": rfc3339(revision.after_us),
+    }
+
+
+def _timetable(path: str, job: str, schedule: Schedule) -> Timetable:
+    try:
+        return revisions.timetable(schedule, zones.load(schedule.zone).zone)
+    except (ScheduleError, ZoneError) as error:
+        keys = ("jobs", job, "timezone" if isinstance(error, ZoneError) else "schedule")
+        raise ConfigError(f"{place(path, keys)}{dotted(*keys)}: {error}", path=path) from None
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
