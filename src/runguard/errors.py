@@ -6,6 +6,7 @@
     ├── UnsafeError        78   starting would be unsafe: lock, store or overlap settings (R of the manual)
     ├── NoTraceError       74   neither the store nor the journal can be written
     ├── StoreError         74   the store cannot be read or written; `run` falls back to the journal
+    ├── OutputError        74   our own stdout cannot be written
     ├── SpawnError    125-127   the command could not be started
     ├── ScheduleError       2   text that is no schedule, with field and position; `run` goes on without a window
     └── ZoneError           2   a time zone that is not known here; `run` goes on without a window
@@ -14,6 +15,9 @@ Anything else that escapes is a bug: its traceback is kept and the process exits
 """
 
 from __future__ import annotations
+
+import errno
+import os
 
 
 class RunguardError(Exception):
@@ -62,6 +66,12 @@ class StoreError(RunguardError):
         self.why = why
 
 
+class OutputError(RunguardError):
+    """Our stdout cannot be written, and not because its reader has gone."""
+
+    status = 74
+
+
 class SpawnError(RunguardError):
     """The command could not be started; `status` is 125 (spawn), 126 (not executable) or 127 (not found)."""
 
@@ -94,3 +104,11 @@ class ZoneError(RunguardError):
         super().__init__(f"time zone {zone!r}: {why}")
         self.zone = zone
         self.why = why
+
+
+def reason(error: OSError) -> str:
+    """Return the system's words for what went wrong, naming the limit that was met."""
+    said = error.strerror or str(error)
+    if error.errno == errno.EMFILE:
+        return f"{said} (ulimit -n allows {os.sysconf('SC_OPEN_MAX')})"
+    return said

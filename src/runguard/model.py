@@ -24,7 +24,7 @@ OUTCOMES = (
 VERDICTS = ("succeeded", "failed", "running", "lost", "missing", "waived", "pending")
 TRIGGERS = ("schedule", "catch-up", "rerun", "manual")
 # Why a start was refused.
-REFUSALS = ("overlap", "duplicate", "off-schedule", "held", "claimed")
+REFUSALS = ("overlap", "duplicate", "off-schedule", "held", "claimed", "deadline", "unsafe")
 
 
 class Schedule(NamedTuple):
@@ -58,12 +58,42 @@ class Revision(NamedTuple):
     after_us: int
 
 
+class Earlier(NamedTuple):
+    """What is on record for a window before this start: its latest start or waiver."""
+
+    run_id: str  # waived: of the latest start, or "" where there is none
+    number: int | None
+    outcome: str  # of OUTCOMES, or "waived"
+    attempt: int  # starts of this very window so far: 0 where it was only waived or covered by another's run
+    host: str
+
+
+class Asked(NamedTuple):
+    """A window that a start is to answer because it was asked for: by a catch-up or by a person's re-run."""
+
+    trigger: str  # catch-up | rerun
+    window: Window | None  # None: the run that is replaced had none
+    schedule: Schedule | None
+    revision: int | None
+    tzdata: str
+    replaces: Earlier | None = None  # a run without a window
+
+
+class Covers(NamedTuple):
+    """The windows that a catch-up answers with one run, besides that run's own."""
+
+    first_due_us: int
+    last_due_us: int
+    windows: int
+    start_us: int | None  # where the run's own window begins in their place (merge), or None (latest)
+
+
 class Resolution(NamedTuple):
     """Which window a start at some instant answers."""
 
     window: Window
     late_s: float  # negative: early
-    next_due_us: int
+    next_due_us: int | None  # None: the schedule ends
     off_schedule: bool  # so late that the daemon and the schedule disagree about the zone
 
 
@@ -76,13 +106,3 @@ class Holder(NamedTuple):
     command_pid: int | None
     command: str
     started_us: int
-
-
-class Earlier(NamedTuple):
-    """What is on record for a window before this start: its latest start or waiver."""
-
-    run_id: str  # waived: of the latest start, or "" where there is none
-    number: int | None
-    outcome: str  # of OUTCOMES, or "waived"
-    attempt: int  # starts of this very window so far: 0 where it was only waived or covered by another's run
-    host: str

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from runguard import instant, values
 from runguard.errors import UsageError
+from runguard.model import Asked, Covers
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+CATCH_UPS = ("none", "latest", "all", "merge")
 POLICIES = ("vixie", "walk", "systemd", "quartz", "shift")
 GAPS = ("after", "shift", "skip")
 FOLDS = ("first", "second", "both")
@@ -74,6 +76,8 @@ class Settings(NamedTuple):
     shell: bool
     timeout_s: float | None
     kill_after_s: float
+    catch_up: str
+    catch_up_limit: int
     output: str
     ping: str | None
     ping_style: str | None
@@ -84,6 +88,9 @@ class Settings(NamedTuple):
     store: str | None
     on_lost: str
     on_store_failure: str
+    grace_s: float
+    deadline_s: float | None
+    min_time_s: float
     early_s: float
     ping_start: bool
     ping_output: str
@@ -110,6 +117,10 @@ TABLE = (
     Setting("timeout", "duration", "Stop the command after D: TERM to its process group (default, and 0: never).",
             field="timeout_s", short="t", metavar="D"),
     Setting("kill_after", "duration", "KILL what is left D after the TERM.", 10.0, field="kill_after_s", metavar="D"),
+    Setting("catch_up", "choice", "Windows missed before this one: leave them; answer them with this run; run each,"
+            " oldest first, before this one; or one run whose window spans them.", "none", choices=CATCH_UPS),
+    Setting("catch_up_limit", "integer", "At most so many runs of --catch-up all in one start.", 100, metavar="N",
+            low=1, high=100_000),
     Setting("output", "choice", "What of the command's output reaches our own stdout and stderr.", "always",
             choices=OUTPUTS),
     Setting("ping", "url", "Heartbeat address; file:/PATH reads it from a file.", metavar="URL", breaks="ping"),
@@ -129,6 +140,12 @@ TABLE = (
             choices=("hold", "rerun")),
     Setting("on_store_failure", "choice", "Run with the journal when the store fails, or refuse (74).", "run",
             place=KEY, choices=("run", "refuse")),
+    Setting("grace", "duration", "A window counts as missing only this long after it was due.", 300.0, place=KEY,
+            field="grace_s", metavar="D"),
+    Setting("deadline", "duration", "A window is not worth running later than this after it was due (default: it is).",
+            place=KEY, field="deadline_s", metavar="D"),
+    Setting("min_time", "duration", "A success that ends sooner is marked as suspect.", 0.0, place=KEY,
+            field="min_time_s", metavar="D"),
     Setting("early", "duration", "A start this much before a due time already answers it.", 5.0, place=KEY,
             field="early_s", metavar="D"),
     Setting("ping_start", "flag", "Whether the start of a run is reported too.", True, place=KEY),
@@ -152,6 +169,8 @@ class Request(NamedTuple):
     values: dict[str, object]  # setting name → value, only what was given
     command: tuple[str, ...]
     job: str  # given, or from the command's file name
+    asked: Asked | None = None  # the window to answer, where it is not a matter of the clock
+    covers: Covers | None = None  # what it answers besides
 
 
 class Problem(NamedTuple):

@@ -51,7 +51,7 @@ def test_a_lost_window_of_an_idempotent_job_is_run_again() -> None:
 
 @pytest.mark.parametrize("outcome", ["succeeded", "lost", "waived", "failed"])
 def test_a_person_with_a_reason_runs_any_window_again(outcome: str) -> None:
-    answer = decide(Question(WINDOW, earlier(outcome), manual=True))
+    answer = decide(Question(WINDOW, earlier(outcome), asked_for=True))
     assert isinstance(answer, Proceed)
     assert (answer.attempt, answer.supersedes) == (2, "3f0c")
 
@@ -72,3 +72,30 @@ def test_a_done_window_more_than_three_hours_before_the_next_due_is_a_duplicate(
 def test_an_open_window_off_schedule_is_run() -> None:
     answer = decide(Question(WINDOW, None, off_schedule=True, next_in_us=HOUR_US))
     assert isinstance(answer, Proceed)
+
+
+def test_a_window_past_its_deadline_is_refused() -> None:
+    refusal = decide(Question(WINDOW, None, late_us=2 * HOUR_US, deadline_us=HOUR_US))
+    assert isinstance(refusal, Refuse)
+    assert (refusal.why, refusal.status) == ("deadline", 75)
+
+
+@pytest.mark.parametrize("late_us", [HOUR_US, -1])
+def test_a_window_within_its_deadline_is_run(late_us: int) -> None:
+    assert isinstance(decide(Question(WINDOW, None, late_us=late_us, deadline_us=HOUR_US)), Proceed)
+
+
+def test_a_done_window_past_its_deadline_is_a_duplicate() -> None:
+    refusal = decide(Question(WINDOW, earlier("succeeded"), late_us=2 * HOUR_US, deadline_us=HOUR_US))
+    assert isinstance(refusal, Refuse)
+    assert refusal.why == "duplicate"
+
+
+def test_a_person_runs_a_window_past_its_deadline() -> None:
+    assert isinstance(decide(Question(WINDOW, None, late_us=2 * HOUR_US, deadline_us=HOUR_US, asked_for=True)), Proceed)
+
+
+def test_a_re_run_without_a_window_names_the_run_that_it_replaces() -> None:
+    answer = decide(Question(None, earlier("succeeded", attempt=2), asked_for=True))
+    assert isinstance(answer, Proceed)
+    assert (answer.attempt, answer.supersedes) == (3, "3f0c")

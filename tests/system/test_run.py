@@ -356,3 +356,31 @@ def test_secrets_in_the_command_lines_of_what_was_left_behind_are_not_told(shell
     assert b"s3cr3t-value" not in database
     for pid in shell.processes("sleep 63"):
         os.kill(pid, signal.SIGKILL)
+
+
+def test_a_mistyped_instant_far_ahead_does_not_stop_the_job_after_an_edit(shell: Shell) -> None:
+    job = ("run", "-j", "e", "-z", "UTC")
+    shell(*job, "-s", "@daily", "--", "true")
+    shell(*job, "-s", "@daily", "--scheduled-at", "2062-01-01T00:00Z", "--", "true")
+    assert shell(*job, "-s", "@hourly", "--", "echo", "ran").stdout == "ran\n"
+
+
+def test_an_edit_made_while_the_clock_was_ahead_is_made_again_once_it_is_back(shell: Shell) -> None:
+    job = ("run", "-j", "e", "-z", "UTC")
+    shell(*job, "-s", "@daily", "--", "true")
+    shell(*job, "-s", "@hourly", "--scheduled-at", "2062-01-01T00:00Z", "--", "true")
+    assert shell(*job, "-s", "@hourly", "--", "echo", "ran").stdout == "ran\n"
+    assert shell(*job, "-s", "@hourly", "--", "echo", "again").stdout == ""
+    assert [run["revision"] for run in shell.json("history")] == [3, 3, 2, 1]
+
+
+def test_a_dry_run_whose_output_cannot_be_written_says_so(shell: Shell) -> None:
+    with open("/dev/full", "wb") as full:
+        done = shell("run", "-j", "x", "--dry-run", "--", "true", stdout=full)
+    assert (done.returncode, done.stderr) == (74, "runguard: stdout cannot be written: No space left on device\n")
+
+
+def test_a_dry_run_says_that_the_stores_history_is_lost(shell: Shell) -> None:
+    shell("run", "-j", "x", "--", "true")
+    (shell.state / "db" / "runguard.sqlite").unlink()
+    assert "history lost" in shell("run", "-j", "x", "--dry-run", "--", "true").stdout

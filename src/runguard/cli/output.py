@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
 from runguard import printable
-from runguard.errors import RunguardError
+from runguard.errors import OutputError
 
 # Rows whose widths decide those of the plain columns; more are printed as they come.
 MEASURED_ROWS = 2000
@@ -34,12 +34,6 @@ OUTCOME_COLOURS = {
     "refused": "yellow",
     "superseded": "magenta",
 }
-
-
-class OutputError(RunguardError):
-    """Our stdout cannot be written, and not because its reader has gone."""
-
-    status = 74
 
 
 class Column(NamedTuple):

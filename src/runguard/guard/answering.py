@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from runguard import zones
-from runguard.errors import ScheduleError, ZoneError
+from runguard.guard.decide import OFF_SCHEDULE_US, Question
 from runguard.guard.start import Expected, schedule_fields
-from runguard.instant import rfc3339
+from runguard.instant import SECOND_US, rfc3339
 from runguard.model import Revision
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
-from runguard.schedule.revisions import Piece, Succession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from runguard.guard.prepare import Prepared
     from runguard.guard.start import Start
-    from runguard.model import Schedule
+    from runguard.model import Earlier
     from runguard.store.reads import Reader
 
 
@@ -29,11 +28,26 @@ class Answer(NamedTuple):
 
 
 def answer(store: Reader, start: Start, early_us: int) -> Answer:
+    """Return the window that `start` answers, and what has to change of the job first. Raises StoreError.
+
+    A catch-up that merges windows into one lets its own begin where the first of them does.
+    """
+    found = _answer(store, start, early_us)
+    if found.expected is None or start.covers is None or start.covers.start_us is None:
+        return found
+    resolution = found.expected.resolution
+    window = resolution.window._replace(start_us=start.covers.start_us)
+    return found._replace(expected=found.expected._replace(resolution=resolution._replace(window=window)))
+
+
+def _answer(store: Reader, start: Start, early_us: int) -> Answer:
     """Return the window that `start` answers under the job's revisions, registering or revising it where needed.
 
     A job that is started without a schedule keeps its revision, and this run has no window. A retired job is
-    registered again by a start with a schedule. Raises StoreError.
+    registered again by a start with a schedule. A window that was asked for is answered as it is. Raises StoreError.
     """
+    if start.asked is not None:
+        return Answer(start.expected, start.asked.revision)
     known = store.revisions(start.job)
     latest = known[-1] if known else None
     if start.expected is None:
@@ -42,16 +56,22 @@ def answer(store: Reader, start: Start, early_us: int) -> Answer:
     if latest is None:
         first = Revision(1, start.expected.schedule, start.expected.resolution.window.start_us)
         return Answer(start.expected, 1, _change(start.job, "registered", first))
-    if latest.schedule == start.expected.schedule:
+    # A revision that was opened while the clock was ahead, and dues that were answered then, count for nothing once it
+    # is back: they would hold the job up until that time comes.
+    latest_us = max(start.at_us, start.intended_us) + early_us
+    ahead = latest.after_us > latest_us
+    if latest.schedule == start.expected.schedule and (latest.number == 1 or not ahead):
         window = start.expected.resolution.window
         if latest.number == 1 or window.start_us > latest.after_us:
             return Answer(start.expected, latest.number)
         return _answer_across(known, start, early_us, None)
+    answered_us = store.last_answered_due_us(start.job)
+    assert start.expected.timetable is not None
     after_us = revisions.opens_after(
         start.expected.timetable,
         start.intended_us,
-        last_answered_due_us=store.last_answered_due_us(start.job),
-        old_after_us=latest.after_us,
+        last_answered_due_us=None if answered_us is not None and answered_us > latest_us else answered_us,
+        old_after_us=None if ahead else latest.after_us,
         early_us=early_us,
     )
     opened = Revision(latest.number + 1, start.expected.schedule, after_us)
@@ -59,25 +79,43 @@ def answer(store: Reader, start: Start, early_us: int) -> Answer:
     return _answer_across([*known, opened], start, early_us, change)
 
 
+def earlier_of(store: Reader, start: Start, found: Answer) -> Earlier | None:
+    """Return what is on record for the window of `start`, or the run without a window that it replaces."""
+    if found.expected is None:
+        return start.asked.replaces if start.asked else None
+    window = found.expected.resolution.window
+    return store.latest(start.job, window.key, window.due_us)
+
+
+def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Question:
+    """Return what the decision about a start depends on."""
+    start, settings = prepared.start, prepared.settings
+    asked_for = start.trigger in ("manual", "rerun")
+    if found.expected is None:
+        return Question(None, earlier, asked_for=asked_for)
+    resolution = found.expected.resolution
+    next_due_us = resolution.next_due_us
+    return Question(
+        window=resolution.window,
+        earlier=earlier,
+        off_schedule=resolution.off_schedule,
+        next_in_us=OFF_SCHEDULE_US + 1 if next_due_us is None else next_due_us - start.intended_us,
+        asked_for=asked_for,
+        late_us=start.at_us - resolution.window.due_us,
+        deadline_us=None if settings.deadline_s is None else round(settings.deadline_s * SECOND_US),
+        on_lost=settings.on_lost,
+    )
+
+
 def _answer_across(known: list[Revision], start: Start, early_us: int, change: dict[str, Any] | None) -> Answer:
-    """Resolve over all revisions that expect anything, leaving out a zone or schedule that cannot be read any more."""
-    assert start.expected is not None
-    pieces: list[Piece] = []
-    origin: dict[int, tuple[Schedule, str]] = {}
-    for number, schedule, after_us in known:
-        if schedule is None:
-            continue
-        try:
-            data = zones.load(schedule.zone)
-            pieces.append(Piece(number, after_us, revisions.timetable(schedule, data.zone)))
-        except (ZoneError, ScheduleError):
-            continue
-        origin[number] = schedule, data.tzdata
-    succession = Succession(pieces)
-    resolution = revisions.resolve(succession, start.intended_us, early_us=early_us)
-    piece = succession.piece_of(resolution.window.due_us)
-    schedule, tzdata = origin[piece.number]
-    return Answer(Expected(schedule, piece.timetable, tzdata, resolution), piece.number, change)
+    """Resolve over all revisions of the job."""
+    from runguard.guard.expecting import read  # only around an edit
+
+    expecting = read(known)
+    assert expecting is not None
+    resolution = revisions.resolve(expecting.succession, start.intended_us, early_us=early_us)
+    origin = expecting.origin(resolution.window)
+    return Answer(Expected(origin.schedule, None, origin.tzdata, resolution), origin.revision, change)
 
 
 def _change(job: str, change: str, revision: Revision | None) -> dict[str, Any]:

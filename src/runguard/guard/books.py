@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from runguard import clock
-from runguard.errors import NoTraceError, RunguardError, StoreError
-from runguard.guard.answering import Answer, answer
-from runguard.guard.decide import Proceed, Question, Refuse, decide
+from runguard.errors import NoTraceError, RunguardError, StoreError, UnsafeError
+from runguard.guard.answering import Answer, answer, earlier_of, question
+from runguard.guard.decide import Proceed, Refuse, decide
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
 from runguard.guard.start import window_fields
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from runguard.guard.leftovers import Leftovers
     from runguard.guard.liveness import Life
     from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.start import Start
     from runguard.guard.voice import Voice
-    from runguard.model import Earlier, Holder, Window
+    from runguard.model import Holder, Window
     from runguard.store.database import Appended, Store, Transaction
     from runguard.store.journal import Reconciled
     from runguard.store.reads import Ping, Run
@@ -80,11 +81,14 @@ class Books:
                 opening = self._decide_and_record(tx, fields)
             self._clear(store, brought_over)
             return opening  # the store stays open: most commands are short
-        except StoreError as error:
+        except UnsafeError:
+            raise
+        except Exception as error:
             self._close()
+            failure = self._failure(error)
             if self._prepared.settings.on_store_failure == "refuse":
-                raise
-            self._voice(f"{error}; recording in the journal instead")
+                raise failure from error
+            self._voice(f"{failure}; recording in the journal instead")
         return self._open_in_journal(fields)
 
     def refuse(self, refusal: Refuse, fields: dict[str, Any], holder: Holder | None = None) -> None:
@@ -96,9 +100,9 @@ class Books:
                 found = answer(store, self._start, early_us(self._prepared.settings))
                 self._record_refusal(tx, refusal, found, fields, holder)
             self._clear(store, brought_over)
-        except RunguardError as error:
+        except Exception as error:  # noqa: BLE001
             refused = self._refusal(refusal, Answer(self._start.expected, None), fields, holder)
-            self._write_to_journal("run.refused", refused, error)
+            self._write_to_journal("run.refused", refused, self._failure(error))
         finally:
             self._close()
 
@@ -117,8 +121,8 @@ class Books:
                     tx.keep_output(self._start.run_id, head, tail)
             self._clear(store, brought_over)
             return appended
-        except RunguardError as error:
-            self._write_to_journal("run.finish", fields, error)
+        except Exception as error:  # noqa: BLE001
+            self._write_to_journal("run.finish", fields, self._failure(error))
         finally:
             self._close()
         return None
@@ -129,10 +133,15 @@ class Books:
             return
         try:
             self._store().record_pings(self._start.run_id, pings)
-        except RunguardError as error:
-            self._voice(f"{error}; what became of the ping is not recorded")
+        except Exception as error:  # noqa: BLE001
+            self._voice(f"{self._failure(error)}; what became of the ping is not recorded")
         finally:
             self._close()
+
+    def _failure(self, error: Exception) -> StoreError:
+        from runguard.guard.mishaps import as_store_error  # only where something is wrong
+
+        return as_store_error(self._places.store, error)
 
     def _store(self) -> Store:
         if self._opened is None:
@@ -164,8 +173,7 @@ class Books:
             self._record_refusal(tx, decision, found, fields, holder)
             return Opening(decision, window)
         self._notice_clock_step(store)
-        earlier = store.latest(start.job, window.key, window.due_us) if window else None
-        decision = decide(self._question(found, earlier))
+        decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
             return Opening(decision, window)
@@ -185,7 +193,7 @@ class Books:
         if alive is not None:
             decision = Refuse("overlap", self._prepared.settings.conflict_exit, alive[0])
         else:
-            decision = decide(self._question(found, earlier))
+            decision = decide(question(self._prepared, found, earlier))
         if isinstance(decision, Refuse):
             refusal = self._refusal(decision, found, fields, alive[1] if alive else None)
             self._journal.write("run.refused", self._start.at_us, refusal)
@@ -193,17 +201,6 @@ class Books:
             entry = self._start_fields(None, found, decision, fields)
             self._journal.write("run.start", self._start.at_us, entry)
         return Opening(decision, window)
-
-    def _question(self, found: Answer, earlier: Earlier | None) -> Question:
-        resolution = found.expected.resolution if found.expected else None
-        return Question(
-            window=resolution.window if resolution else None,
-            earlier=earlier,
-            off_schedule=resolution.off_schedule if resolution else False,
-            next_in_us=resolution.next_due_us - self._start.intended_us if resolution else 0,
-            manual=self._start.trigger == "manual",
-            on_lost=self._prepared.settings.on_lost,
-        )
 
     def _close_dead_runs(self, tx: Transaction) -> tuple[Run, Life] | None:
         """Close the job's runs that died without a finish; return one that still lives, if any."""
@@ -230,6 +227,7 @@ class Books:
             **self._common(number, found),
             "attempt": decision.attempt,
             "supersedes": decision.supersedes,
+            "covers": _covers_fields(self._start),
             **fields,
             "remarks": self._voice.take(),
         }
@@ -246,7 +244,7 @@ class Books:
         return {
             **self._common(None, found),
             "why": refusal.why,
-            "because": refusal.because,
+            "because": self._voice.masked(refusal.because),
             "returned": refusal.status,
             "holder": _holder_fields(holder),
             **fields,
@@ -265,7 +263,7 @@ class Books:
             "window": window_fields(expected, expected.resolution.window) if expected else None,
             "late_s": late_s,
             "trigger": start.trigger,
-            "reason": start.reason,
+            "reason": None if start.reason is None else self._voice.masked(start.reason),
             "parent": start.parent,
             "boot_id": start.boot_id,
             "guard_pid": start.guard_pid,
@@ -301,6 +299,14 @@ class Books:
             self._journal.write(kind, clock.look().wall_us, fields)
         except NoTraceError as none:
             self._voice(f"{none}; {kind} of run {self._start.run_id} is recorded nowhere")
+
+
+def _covers_fields(start: Start) -> dict[str, Any] | None:
+    """Return the span of dues that a catch-up answers with one run, or None."""
+    if start.covers is None:
+        return None
+    first_us, last_us, windows, _ = start.covers
+    return {"first": rfc3339(first_us), "last": rfc3339(last_us), "count": windows}
 
 
 def _holder_fields(holder: Holder | None) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _signal import SIGKILL  # type: ignore[import-not-found]
+from _signal import SIGINT, SIGKILL  # type: ignore[import-not-found]
 
 from runguard.errors import SpawnError
 from runguard.record import NamedTuple
@@ -29,10 +29,16 @@ class Verdict(NamedTuple):
     returned: int  # ours
     signal: int | None
     why: str | None
+    suspect: str | None = None  # what is odd about a success
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a terminal's Ctrl-C has ended the command, itself or through its shell."""
+        return SIGINT in (self.signal, (self.exit_status or 0) - SIGNALLED)
 
 
-def judge(ended: Ended, *, out_of_memory: bool = False) -> Verdict:
-    """Return the verdict on a command that ran."""
+def judge(ended: Ended, *, out_of_memory: bool = False, min_time_s: float = 0.0) -> Verdict:
+    """Return the verdict on a command that ran. A success sooner than `min_time_s` is suspect."""
     own = ended.exit_status if ended.signal is None else SIGNALLED + ended.signal
     if own is None:
         why = "its exit status was taken by another process"
@@ -46,12 +52,21 @@ def judge(ended: Ended, *, out_of_memory: bool = False) -> Verdict:
     if ended.signal is not None:
         oom = out_of_memory and ended.signal == SIGKILL
         return Verdict("killed", None, own, ended.signal, "oom" if oom else None)
-    return Verdict("succeeded" if own == 0 else "failed", own, own, None, None)
+    if own != 0:
+        return Verdict("failed", own, own, None, None)
+    sooner = ended.duration_s < min_time_s
+    suspect = f"it took {ended.duration_s:.1f} s, less than its min_time of {min_time_s:g} s" if sooner else None
+    return Verdict("succeeded", own, own, None, None, suspect)
 
 
 def not_started(error: SpawnError) -> Verdict:
     """Return the verdict on a command that could not be started."""
     return Verdict("failed", None, error.status, None, str(error))
+
+
+def refused(status: int) -> Verdict:
+    """Return the verdict on a command that was not to be started."""
+    return Verdict("refused", None, status, None, None)
 
 
 def stopped_before(signal: int) -> Verdict:
@@ -62,14 +77,15 @@ def stopped_before(signal: int) -> Verdict:
 def finish_fields(
     run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code], masked: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return what the `run.finish` entry says of the end itself; `masked` takes secrets out of command lines."""
+    """Return what the `run.finish` entry says of the end itself; `masked` takes secrets out of text that names commands."""
     return {
         "run_id": run_id,
         "outcome": verdict.outcome,
         "exit_status": verdict.exit_status,
         "returned": verdict.returned,
         "signal": verdict.signal,
-        "why": verdict.why,
+        "why": None if verdict.why is None else masked(verdict.why),
+        "suspect": verdict.suspect,
         "duration_s": round(ended.duration_s, 6) if ended else 0.0,
         "user_s": round(ended.user_s, 6) if ended else None,
         "system_s": round(ended.system_s, 6) if ended else None,

@@ -17,13 +17,14 @@ from runguard.guard.books import Books
 from runguard.guard.capture import Capture
 from runguard.guard.command import code_of, fields_of, plan_of
 from runguard.guard.decide import Refuse
-from runguard.guard.ending import finish_fields, output_fields
+from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
 from runguard.guard.execution import Execution, execute
 from runguard.guard.prepare import Places, Prepared, prepare
 from runguard.guard.signals import Signals, listen
 from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
 from runguard.instant import rfc3339
+from runguard.record import NamedTuple
 from runguard.settings import Request
 
 TYPE_CHECKING = False
@@ -48,27 +49,45 @@ _FOR_THE_END = (
 )
 
 
+class Result(NamedTuple):
+    """What came of one start."""
+
+    verdict: Verdict  # outcome "refused": the command was not started
+    stopped: bool  # we were told to stop, or a terminal's Ctrl-C has ended the command
+
+
 def run(request: Request, environ: dict[str, str]) -> int:
     """Run the command of `request` under guard and return the exit status."""
-    signals = listen()
+    return guard(request, environ).verdict.returned
+
+
+def guard(request: Request, environ: dict[str, str], signals: Signals | None = None) -> Result:
+    """Do the same, and return what came of it too; `signals` are those of a caller that starts several commands."""
+    if signals is None:
+        signals = listen()
     voice = Voice(request.job)
     prepared = prepare(request, environ, voice)  # options, configuration, one look at the clock, the window
     voice.keep_secret(prepared.secrets, prepared.settings.mask)
     if prepared.settings.dry_run:
         from runguard.guard.foretell import foretell
 
-        return foretell(prepared)
+        return Result(refused(foretell(prepared)), stopped=False)
+    if prepared.settings.catch_up != "none" and request.asked is None:
+        from runguard.guard.catching_up import catch_up_first
+
+        prepared = catch_up_first(prepared, voice, lambda asked: guard(request._replace(asked=asked), environ, signals))
     monitor = _monitor(prepared, voice)
     try:
-        return _guard(prepared, signals, monitor, voice)
+        verdict = _run(prepared, signals, monitor, voice)
     except (UnsafeError, NoTraceError, StoreError) as error:
         voice(str(error))
         if monitor is not None:
             monitor.tell_refusal(error, signals)
-        return error.status
+        verdict = refused(error.status)
+    return Result(verdict, stopped=signals.stop is not None or verdict.interrupted)
 
 
-def _guard(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> int:
+def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> Verdict:
     """Take the lock, record, run, record, let go, tell. Raises the errors that refuse a start."""
     places = _private_places(prepared)
     books = Books(prepared, places, voice)
@@ -76,33 +95,37 @@ def _guard(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice:
     fields = fields_of(prepared, code)
     held = _lock(prepared, places, books, fields)
     if held is None:
-        return _refuse_for_overlap(prepared, places, books, fields, voice)
+        return refused(_refuse_for_overlap(prepared, places, books, fields, voice))
     work: RunFile | None = None
     recorded: Appended | None = None
+    alone = True  # no command of ours lives
     try:
         held.note(holding.note(prepared.start, fields["argv"]))
         work = _run_file(prepared, places, voice)
         opening = books.open(fields)
         if isinstance(opening.decision, Refuse):
             _say_refusal(opening.decision, voice)
-            return opening.decision.status
+            return refused(opening.decision.status)
         inherit = (held.fd, work.fd) if work else (held.fd,)
         plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
-        done = execute(plan, signals, capture, code, work, beside)
+        alone = False
+        done = execute(plan, signals, capture, code, work, beside, prepared.settings.min_time_s)
+        alone = True
         _say_what_was_wrong(prepared, done, voice)
         recorded = _record_end(prepared, books, done, voice)
         if recorded is None and work is not None:
             work.leave()  # with its output, for whoever brings the journal over
             work = None
     finally:
-        if work is not None:
-            work.remove()
-        held.release()
+        if alone:  # otherwise the command has inherited both, and keeps them as long as it lives
+            if work is not None:
+                work.remove()
+            held.release()
     if monitor is not None:
         books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
-    return done.verdict.returned
+    return done.verdict
 
 
 def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:
@@ -199,6 +222,8 @@ def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> No
         voice(f"timed out after {prepared.settings.timeout_s:g} s: the command was stopped{killed}")
     if done.verdict.why == "oom":
         voice("the kernel killed the command for want of memory")
+    if done.verdict.suspect:
+        voice(f"succeeded, but {done.verdict.suspect}")
     for remark in done.ended.remarks:
         voice(remark)
 

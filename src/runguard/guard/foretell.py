@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from runguard import printable
+from runguard.errors import OutputError
 from runguard.guard import holding, liveness
-from runguard.guard.decide import Question, Refuse, decide
+from runguard.guard.answering import question
+from runguard.guard.decide import Refuse, decide
 from runguard.guard.hindsight import look_back
 from runguard.instant import rfc3339
 from runguard.store.journal import Journal
@@ -22,17 +23,28 @@ if TYPE_CHECKING:
 def foretell(prepared: Prepared) -> int:
     """Print what a start would do, on stdout; return 0, or the status of an unsafe start."""
     if prepared.unsafe is not None or prepared.places is None:
-        print(f"would    refuse: {printable.line(str(prepared.unsafe))}")
+        _print([("would", f"refuse: {prepared.unsafe}")])
         return prepared.unsafe.status if prepared.unsafe else 0
     places = prepared.places
     known = look_back(prepared, places, Journal(places.state, prepared.author))
     alive = known.alive[0] if known.alive else _living_by_note(prepared, places)
-    for name, text in _lines(prepared, known.found, known.earlier, alive):
-        print(f"{name:<9}{printable.line(text)}")
-    if known.fault is not None and os.path.exists(places.store):
-        print(f"{'store':<9}{printable.line(str(known.fault))}; a start would record in the journal")
-    sys.stdout.flush()
+    lines = _lines(prepared, known.found, known.earlier, alive)
+    if known.fault is not None:
+        lines.append(("store", f"{known.fault}; a start would record in the journal"))
+    _print(lines)
     return 0
+
+
+def _print(lines: list[tuple[str, str]]) -> None:
+    """Write to stdout. Raises OutputError; a reader that has had enough is none."""
+    text = "".join(f"{name:<9}{printable.line(line)}\n" for name, line in lines)
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise OutputError(f"stdout cannot be written: {error.strerror}") from None
 
 
 def _living_by_note(prepared: Prepared, places: Places) -> str | None:
@@ -47,28 +59,18 @@ def _living_by_note(prepared: Prepared, places: Places) -> str | None:
 
 
 def _lines(prepared: Prepared, found: Answer, earlier: Earlier | None, alive: str | None) -> list[tuple[str, str]]:
-    start, settings = prepared.start, prepared.settings
-    lines = [("job", start.job), ("window", "none")]
-    question = Question(None, None)
+    lines = [("job", prepared.start.job), ("window", "none")]
     if found.expected is not None:
         resolution = found.expected.resolution
         window = resolution.window
         lines[1] = ("window", f"{window.label} ({window.key})")
         lines.append(("subject", f"from {rfc3339(window.start_us)} up to {rfc3339(window.due_us)}"))
-        lines.append(("next due", rfc3339(resolution.next_due_us)))
+        lines.append(("next due", "none" if resolution.next_due_us is None else rfc3339(resolution.next_due_us)))
         if window.how != "real":
             lines.append(("because", f"local time {window.nominal} does not exist: due {window.label}"))
-        question = Question(
-            window,
-            earlier,
-            off_schedule=resolution.off_schedule,
-            next_in_us=resolution.next_due_us - start.intended_us,
-            manual=start.trigger == "manual",
-            on_lost=settings.on_lost,
-        )
-    decision = decide(question)
+    decision = decide(question(prepared, found, earlier))
     if alive is not None:
-        lines.append(("would", f"refuse (overlap), exit status {settings.conflict_exit}"))
+        lines.append(("would", f"refuse (overlap), exit status {prepared.settings.conflict_exit}"))
         lines.append(("because", alive))
     elif isinstance(decision, Refuse):
         lines.append(("would", f"not run ({decision.why}), exit status {decision.status}"))

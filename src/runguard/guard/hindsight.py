@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from runguard.errors import RunguardError
+from runguard.errors import StoreError
 from runguard.guard import liveness
-from runguard.guard.answering import Answer, answer
+from runguard.guard.answering import Answer, answer, earlier_of
 from runguard.guard.holding import describe, holder_of
+from runguard.guard.mishaps import as_store_error
 from runguard.guard.prepare import early_us
 from runguard.record import NamedTuple
 from runguard.store.sqlite import open_reader
@@ -24,7 +25,7 @@ class Hindsight(NamedTuple):
     found: Answer
     earlier: Earlier | None
     alive: tuple[str, Holder] | None
-    fault: RunguardError | None  # why the store could not be asked
+    fault: StoreError | None  # why the store could not be asked
 
 
 def look_back(prepared: Prepared, places: Places, journal: Journal) -> Hindsight:
@@ -34,16 +35,16 @@ def look_back(prepared: Prepared, places: Places, journal: Journal) -> Hindsight
     try:
         with open_reader(places.store, witness_directory=places.witness) as store:
             found = answer(store, start, early_us(prepared.settings))._replace(change=None)
-            window = _window(found)
-            earlier = store.latest(start.job, window.key, window.due_us) if window else None
+            earlier = earlier_of(store, start, found)
             lost, alive = _living(store, start.job, start.at_us, places.runs)
-            if earlier is not None and earlier.run_id in lost:
+            if earlier is not None and earlier.outcome == "running" and earlier.run_id in lost:
                 earlier = earlier._replace(outcome="lost")
-    except RunguardError as error:
-        fault = error
+    except Exception as error:  # noqa: BLE001 - whatever the store holds, it must not keep the job from running
+        nothing_yet = isinstance(error, StoreError) and error.why.startswith("nothing has been recorded")
+        fault = None if nothing_yet else as_store_error(places.store, error)
     window = _window(found)
     journaled = journal.latest(start.job, window.key, window.due_us) if window else None
-    if journaled is not None:
+    if journaled is not None and (journaled.attempt or earlier is None or not earlier.attempt):
         gone = journaled.outcome == "running" and not _lives(places.runs, journaled.run_id)
         earlier = journaled._replace(outcome="lost") if gone else journaled
     return Hindsight(found, earlier, alive, fault)

@@ -61,7 +61,7 @@ class Leftovers:
             if liveness.held(path):
                 continue
             if run_id.startswith("."):  # killed before it had its lock, or just about to take it
-                if self._at_us - os.lstat(path).st_mtime_ns // 1000 > _ABANDONED_US:
+                if self._at_us - _changed_us(path, self._at_us) > _ABANDONED_US:
                     yield path
                 continue
             run = self._tx.store.run(run_id)
@@ -71,6 +71,13 @@ class Leftovers:
             if run is not None and left is not None and self._tx.store.output(run_id) is None:
                 self._tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
             yield path
+
+
+def _changed_us(path: str, now_us: int) -> int:
+    try:
+        return os.lstat(path).st_mtime_ns // 1000
+    except OSError:
+        return now_us  # it has just got its lock and its name
 
 
 def unlink(path: str) -> None:

@@ -11,10 +11,10 @@ import os
 from runguard import __version__, clock, config, paths, zones
 from runguard.errors import RunguardError, ScheduleError, UnsafeError, ZoneError
 from runguard.guard import host
-from runguard.guard.start import Expected, Start, new_run_id
+from runguard.guard.start import Expected, Start, new_run_id, parent_of
 from runguard.heartbeat import redact
 from runguard.instant import rfc3339
-from runguard.model import Schedule
+from runguard.model import Asked, Resolution, Schedule
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
 from runguard.settings import Request, Settings
@@ -51,15 +51,18 @@ class Prepared(NamedTuple):
 
 def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     """Return what is to be started. Faults that a job survives are said; the others are in `unsafe`."""
-    state, unsafe = _state(environ, make="dry_run" not in request.values)
-    settings, problems = config.effective(request.values, environ, config.load(environ, state), request.job)
+    real = "dry_run" not in request.values
+    state, unsafe = _state(environ, make=real)
+    loaded = config.load(environ, state, remember=real)
+    settings, problems = config.effective(request.values, environ, loaded, request.job)
     for problem in problems:
         if problem.severity == "unsafe":
             unsafe = unsafe or UnsafeError(f"{problem.text}; nothing was started")
         else:
             say(problem.text + _consequence(problem.breaks))
     look = clock.look()
-    intended_us = _intended_us(settings, environ, look.wall_us)
+    asked = request.asked
+    intended_us = asked.window.due_us if asked and asked.window else _intended_us(settings, environ, look.wall_us)
     ticks = host.start_ticks(os.getpid())
     start = Start(
         run_id=new_run_id(),
@@ -70,10 +73,12 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
         environ=environ,
         at_us=look.wall_us,
         intended_us=intended_us,
-        expected=_expected(settings, intended_us, say),
-        trigger="manual" if settings.reason is not None else "schedule",
+        expected=_asked_for(asked, look.wall_us) if asked else _expected(settings, intended_us, say),
+        asked=asked,
+        covers=request.covers,
+        trigger=asked.trigger if asked else "manual" if settings.reason is not None else "schedule",
         reason=settings.reason,
-        parent=environ.get("RUNGUARD_RUN_ID"),
+        parent=parent_of(environ),
         boot_id=host.boot_id(),
         guard_pid=os.getpid(),
         guard_ticks=ticks,
@@ -128,13 +133,25 @@ def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None
         data = zones.load(schedule.zone)
         timetable = revisions.timetable(schedule, data.zone)
         resolution = revisions.resolve(timetable, intended_us, early_us=early_us(settings))
-    except (ScheduleError, ZoneError) as error:
+    except ScheduleError as error:
+        named = str(error) if error.text else f"schedule {schedule.expression!r}: {error.why}"
+        say(f"{named}{_consequence('window')}")
+        return None
+    except ZoneError as error:
         say(f"{error}{_consequence('window')}")
         return None
     if resolution.off_schedule:
         late = rfc3339(resolution.window.due_us)
         say(f"off schedule: the latest due was {late}, {resolution.late_s / 3600:.1f} h ago, and the next is nearer")
     return Expected(schedule, timetable, data.tzdata, resolution)
+
+
+def _asked_for(asked: Asked, now_us: int) -> Expected | None:
+    window = asked.window
+    if window is None or asked.schedule is None:
+        return None
+    late_s = (now_us - window.due_us) / 1_000_000
+    return Expected(asked.schedule, None, asked.tzdata, Resolution(window, late_s, None, off_schedule=False))
 
 
 def early_us(settings: Settings) -> int:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 
 from runguard.instant import rfc3339
-from runguard.model import Resolution, Schedule, Window
+from runguard.model import Asked, Covers, Resolution, Schedule, Window
 from runguard.record import NamedTuple
 from runguard.schedule.windows import Timetable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GIVEN = (
     "RUNGUARD_RUN_ID",
@@ -27,7 +31,7 @@ class Expected(NamedTuple):
     """What the job's schedule says about this start."""
 
     schedule: Schedule
-    timetable: Timetable
+    timetable: Timetable | None  # of its own options; None where the window came from elsewhere
     tzdata: str
     resolution: Resolution  # by the schedule alone; the job's revisions may move the window's start
 
@@ -44,6 +48,8 @@ class Start(NamedTuple):
     at_us: int  # the one look at the clock
     intended_us: int  # the instant whose window is answered: at_us, or given from outside
     expected: Expected | None
+    asked: Asked | None
+    covers: Covers | None
     trigger: str
     reason: str | None
     parent: str | None
@@ -59,6 +65,14 @@ def new_run_id() -> str:
     raw[8] = raw[8] & 0x3F | 0x80
     text = raw.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def parent_of(environ: Mapping[str, str]) -> str | None:
+    """Return the run inside which we were started, or None: a variable that is no UUID was not given by runguard."""
+    text = environ.get("RUNGUARD_RUN_ID", "").lower()
+    parts = text.split("-")
+    well_formed = [len(part) for part in parts] == [8, 4, 4, 4, 12] and not text.strip("0123456789abcdef-")
+    return text if well_formed else None
 
 
 def command_environ(start: Start, window: Window | None, attempt: int) -> dict[str, str]:

@@ -63,7 +63,7 @@ class Monitor:
         if not self._url:
             return []
         verdict = done.verdict
-        succeeded = verdict.outcome == "succeeded"
+        succeeded = verdict.outcome == "succeeded" and verdict.suspect is None
         summed_up = summary(
             outcome=verdict.outcome,
             exit_status=verdict.exit_status,
@@ -88,19 +88,18 @@ class Monitor:
             self._send_end(styles.Event("failure", self._prepared.start.run_id, error.status, body=body), signals)
 
     def _send_end(self, event: styles.Event, signals: Signals) -> None:
-        left_s = client.DEADLINE_S
-        cut = client.Cut(signals.fd, lambda: (signals.take(), signals.stop is not None)[1])
+        patience = _Patience(signals)
+        cut = client.Cut(signals.fd, patience.told_to_stop)
         acknowledged = False
         if self._start is not None:
-            sent = client.collect(self._start, LEFT_FOR_START_S, cut)
+            sent = client.collect(self._start, min(LEFT_FOR_START_S, patience.left_s() / 2), cut)
             acknowledged = sent.verdict == "accepted"
             self._limit = min(self._limit, sent.body_limit or MOST_BYTES)
             self._note("start", sent, self._start_at_us)
-            left_s -= LEFT_FOR_START_S if not acknowledged else 0.0
         at_us = clock.look().wall_us
-        sending = self._launch(event._replace(rid_ok=acknowledged), left_s)
+        sending = self._launch(event._replace(rid_ok=acknowledged), patience.left_s())
         if sending is not None:
-            self._note(event.kind, client.collect(sending, left_s, cut), at_us)
+            self._note(event.kind, client.collect(sending, patience.left_s(), cut), at_us)
 
     def _body(self, summed_up: str, done: Execution, succeeded: bool) -> Body:
         """Return the text of the end's ping, its secrets masked; by default a success tells no output."""
@@ -139,3 +138,25 @@ class Monitor:
         self._pings.append(
             Ping(event, self._style, target, sent.verdict, sent.status, sent.tries, at_us, duration_us, error)
         )
+
+
+class _Patience:
+    """One deadline for all pings of an end: 15 s, or 3 s from when we were told to stop."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+        self._until_s = clock.look().monotonic_s + client.DEADLINE_S
+        self._stopped = False
+        self.told_to_stop()
+
+    def left_s(self) -> float:
+        """Return the seconds that are left."""
+        return max(0.0, self._until_s - clock.look().monotonic_s)
+
+    def told_to_stop(self) -> bool:
+        """Return whether we were told to stop, which shortens the deadline."""
+        self._signals.take()
+        if self._signals.stop is not None and not self._stopped:
+            self._stopped = True
+            self._until_s = min(self._until_s, clock.look().monotonic_s + client.STOPPED_DEADLINE_S)
+        return self._stopped
