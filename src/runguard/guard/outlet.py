@@ -39,7 +39,6 @@ class Outlet:
 
     __slots__ = (
         "_accepted",
-        "_at_once",
         "_direct",
         "_poke_at",
         "_poke_fd",
@@ -61,7 +60,6 @@ class Outlet:
         self.error: OSError | None = None
         self.settled = 0  # bytes written or dropped: only ever changed by whoever writes
         self._accepted = 0
-        self._at_once = _SMALLEST_WRITE  # of the thread
         self._poke_fd = poke_fd
         self._poke_at = -1
         self._widened = False
@@ -130,7 +128,7 @@ class Outlet:
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
-        at_once = _LARGEST_WRITE if self._direct else self._at_once
+        at_once = _LARGEST_WRITE if self._direct else _SMALLEST_WRITE
         while view:
             if self.gone:
                 self.settled += len(view)
@@ -150,7 +148,7 @@ class Outlet:
             view = view[written:]
             if not self._direct:
                 quick = time.monotonic() - began_s < _SLOW_S
-                at_once = self._at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
+                at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
 
     def _fail(self, error: OSError, rest: int) -> None:
         self.error = self.error or error
@@ -192,15 +190,16 @@ def widen_pipe(fd: int) -> None:
 
 def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None] | None:
     """Return the queue of a thread that writes, or None where there can be none."""
-    from _queue import SimpleQueue  # neither is needed where nothing is written
-    from _thread import stack_size, start_new_thread
-
-    queue: SimpleQueue[bytes | None] = SimpleQueue()
-    default = stack_size(_STACK_BYTES)
     try:
-        start_new_thread(outlet.serve, (queue,))
-    except RuntimeError:
+        from _queue import SimpleQueue  # neither is needed where nothing is written
+        from _thread import stack_size, start_new_thread
+
+        queue: SimpleQueue[bytes | None] = SimpleQueue()
+        default = stack_size(_STACK_BYTES)
+        try:
+            start_new_thread(outlet.serve, (queue,))
+        finally:
+            stack_size(default)
+    except (RuntimeError, MemoryError, ImportError, OSError):  # no thread, no memory for it, no file to be opened
         return None
-    finally:
-        stack_size(default)
     return queue
