@@ -8,7 +8,7 @@ import click
 from click.shell_completion import shell_complete
 
 from runguard import __version__, values
-from runguard.cli import history, retire, run, show, waive
+from runguard.cli import history, missing, next, retire, run, show, waive, windows
 from runguard.cli.options import HELP, write_statuses
 from runguard.errors import UsageError
 
@@ -67,7 +67,16 @@ def build() -> click.Group:
     """Return the group with all its commands."""
     group = Group("runguard", help=TEXT, context_settings=HELP, no_args_is_help=False)
     click.version_option(__version__, prog_name="runguard", message="%(prog)s %(version)s")(group)
-    for command in (run.build(), history.history, show.show, waive.waive, retire.retire):
+    for command in (
+        run.build(),
+        history.history,
+        show.show,
+        windows.windows,
+        missing.missing,
+        next.next_,
+        waive.waive,
+        retire.retire,
+    ):
         group.add_command(command)
     return group
 
