@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 
+from runguard import private
 from runguard.errors import UnsafeError
 
 TYPE_CHECKING = False
@@ -52,22 +52,15 @@ def prepare(directory: str) -> str:
     Raises UnsafeError, with path, uid and reason, where it is a symbolic link, belongs to another account, or others
     may write in it: they could plant locks and records.
     """
+    parent = os.path.dirname(directory)
+    if not os.path.isdir(parent) and parent != directory:
+        _make_parents(parent)
     try:
-        found = os.lstat(directory)
-    except FileNotFoundError:
-        _create(directory)
-        found = os.lstat(directory)
+        flaw = private.make(directory)
     except OSError as error:
         raise _unsafe(directory, error.strerror or str(error)) from error
-    if stat.S_ISLNK(found.st_mode):
-        raise _unsafe(directory, "it is a symbolic link")
-    if not stat.S_ISDIR(found.st_mode):
-        raise _unsafe(directory, "it is not a directory")
-    if found.st_uid != os.geteuid():
-        raise _unsafe(directory, f"it belongs to uid {found.st_uid}")
-    if found.st_mode & 0o022:
-        mode = stat.S_IMODE(found.st_mode)
-        raise _unsafe(directory, f"others may write in it (mode {mode:04o}); chmod 700 it")
+    if flaw:
+        raise _unsafe(directory, flaw)
     return directory
 
 
@@ -84,16 +77,13 @@ def _absolute(path: str, name: str) -> str:
     return os.path.normpath(path)
 
 
-def _create(directory: str) -> None:
-    """Create the directory and its missing parents, each 0700, also beside another start that does the same."""
+def _make_parents(directory: str) -> None:
+    """Make the directory and its missing parents, each 0700. Those that exist are not judged: they are the system's."""
     parent = os.path.dirname(directory)
     if not os.path.isdir(parent) and parent != directory:
-        _create(parent)
+        _make_parents(parent)
     try:
-        os.mkdir(directory, 0o700)
-        os.chmod(directory, 0o700)
-    except FileExistsError:
-        return
+        private.make(directory)
     except OSError as error:
         raise _unsafe(directory, error.strerror or str(error)) from error
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from runguard.errors import SpawnError
 from runguard.guard.capture import Capture
 from runguard.guard.ending import Verdict, judge, not_started, oom_kills, stopped_before
@@ -43,8 +41,6 @@ def execute(
     hashed: list[Code] = []
     if signals.stop is not None:
         return Execution(stopped_before(signals.stop), None, capture, False, None, hashed)
-    if plan.output == "on-failure":
-        _make_private(plan.spool_dir)
     try:
         child = spawn(plan, signals)
     except SpawnError as error:
@@ -66,10 +62,3 @@ def execute(
 def _count_oom_kills(found: list[int]) -> Iterator[None]:
     found.append(oom_kills())
     yield
-
-
-def _make_private(directory: str) -> None:
-    try:
-        os.mkdir(directory, 0o700)
-    except OSError:
-        return  # it exists, or the spool will say what is wrong with it

@@ -143,7 +143,9 @@ def _private_places(prepared: Prepared) -> Places:
         raise prepared.unsafe
     assert prepared.places is not None
     beside_store = os.path.dirname(prepared.places.locks)
-    if not os.path.isdir(beside_store):
+    if prepared.settings.store is None:
+        paths.prepare(os.path.dirname(prepared.places.store))
+    elif not os.path.isdir(beside_store):
         paths.prepare(beside_store)
     return prepared.places
 

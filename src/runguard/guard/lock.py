@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 
+from runguard import private
 from runguard.errors import UnsafeError
 from runguard.guard.process import high_fd
 from runguard.record import NamedTuple
@@ -91,20 +92,11 @@ def read_note(directory: str, job: str) -> bytes:
 def ensure_private_directory(directory: str) -> None:
     """Create `directory` with mode 0700, or raise UnsafeError where others could plant files in it."""
     try:
-        try:
-            os.mkdir(directory, 0o700)
-            os.chmod(directory, 0o700)  # whatever the umask
-        except FileExistsError:
-            pass
-        found = os.lstat(directory)
+        flaw = private.make(directory)
     except OSError as error:
         raise _unsafe(directory, error.strerror or str(error)) from error
-    if not stat.S_ISDIR(found.st_mode):
-        raise _unsafe(directory, "not a directory")
-    if found.st_uid != os.geteuid():
-        raise _unsafe(directory, f"it belongs to uid {found.st_uid}")
-    if found.st_mode & 0o022:
-        raise _unsafe(directory, f"others may write in it (mode {stat.S_IMODE(found.st_mode):04o}); chmod 700 it")
+    if flaw:
+        raise _unsafe(directory, flaw)
 
 
 def _open(path: str) -> int:

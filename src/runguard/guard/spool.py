@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
+from runguard import private
 from runguard.guard.frames import HEADER
 
 TYPE_CHECKING = False
@@ -16,12 +18,15 @@ _PIECE_BYTES = 64 << 10
 class Spool:
     """An unlinked file of frames in `directory`: whatever happens to us, it leaves nothing behind.
 
-    Raises OSError where it cannot be made or written; what was added before stays readable.
+    The directory is made where it is missing. Raises OSError where it is not private, and where the file cannot be made
+    or written; what was added before stays readable.
     """
 
     __slots__ = ("_end", "_fd", "left")
 
     def __init__(self, directory: str) -> None:
+        if flaw := private.make(directory):
+            raise OSError(errno.EPERM, f"{directory}: {flaw}")
         self._fd = _unlinked_file(directory)
         self._end = 0
         self.left = 0  # bytes that are not replayed yet

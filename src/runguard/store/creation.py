@@ -5,6 +5,7 @@ from __future__ import annotations
 import _sqlite3
 import os
 
+from runguard import private
 from runguard.errors import StoreError
 from runguard.store import faults, sqlite
 from runguard.store.network import refuse_network
@@ -70,7 +71,7 @@ def _refuse_to_begin_anew(path: str, witness: Witness | None) -> None:
     except OSError:
         return
     except ValueError as error:
-        why = f"history lost: the store is missing or empty, and the witness {witness.path} is damaged"
+        why = f"history lost: the store is missing or empty, and the witness {witness.path}: {error}"
         raise StoreError(path, why) from error
     if seen:
         raise faults.history_lost(path, witness, seen, "the store is missing or empty")
@@ -81,11 +82,7 @@ def _make_directory(directory: str) -> None:
     if os.path.isdir(directory):
         return
     _make_directory(os.path.dirname(directory))
-    try:
-        os.mkdir(directory, 0o700)
-        os.chmod(directory, 0o700)
-    except FileExistsError:
-        return
+    private.make(directory)
 
 
 def _make_file(path: str, directory: str) -> None:

@@ -7,9 +7,10 @@ either file lock it, so that a run that still lives never loses the line it adds
 
 from __future__ import annotations
 
+import errno
 import os
 
-from runguard import instant
+from runguard import instant, private
 from runguard.errors import NoTraceError
 from runguard.model import Earlier
 from runguard.record import NamedTuple
@@ -54,7 +55,18 @@ class Journal:
         self.wait_s = wait_s
 
     def prepare(self) -> str:
-        """Claim the reserve while there is room; return "" or a remark on why that failed. Cheap once it exists."""
+        """Make the directory, and claim the reserve while there is room. Cheap once they exist.
+
+        Returns "" or a remark: why there is no reserve, or why the directory is not used.
+        """
+        try:
+            flaw = private.make(self.directory)
+        except OSError as error:
+            flaw = error.strerror or str(error)
+        unused = f"journal {self.directory}: {flaw} (uid {os.geteuid()}); it is not used" if flaw else ""
+        return "; ".join(remark for remark in (unused, self._claim()) if remark)
+
+    def _claim(self) -> str:
         try:
             if os.stat(self.reserve).st_size >= RESERVE_BYTES:
                 return ""
@@ -62,7 +74,7 @@ class Journal:
             pass
         from runguard.store import reserve  # once in the life of a state directory
 
-        return reserve.claim(self.reserve, self.directory)
+        return reserve.claim(self.reserve)
 
     def write(self, kind: str, at_us: int, fields: dict[str, Any]) -> str:
         """Write an entry of the run `fields["run_id"]` durably and return the file that took it.
@@ -80,7 +92,7 @@ class Journal:
 
     def pending(self) -> bool:
         """Tell whether something waits to be brought over."""
-        return any(name.endswith(".jsonl") for name in _names(self.directory)) or _begins(self.reserve)
+        return any(name.endswith(".jsonl") for name in names(self.directory)) or _begins(self.reserve)
 
     def entries(self) -> list[dict[str, Any]]:
         """Return every readable entry, oldest first by its own time; a run's start comes before its finish."""
@@ -195,12 +207,12 @@ def _append(path: str, line: bytes, wait_s: float) -> None:
 
 
 def _make(directory: str) -> None:
-    try:
-        os.mkdir(directory, 0o700)
-    except FileExistsError:
-        return
-    os.chmod(directory, 0o700)
-    _sync_directory(os.path.dirname(directory))
+    """Make the directory where it is missing. Raises OSError, also where it is not private."""
+    missing = not os.path.lexists(directory)
+    if flaw := private.make(directory):
+        raise OSError(errno.EPERM, flaw)
+    if missing:
+        _sync_directory(os.path.dirname(directory))
 
 
 def _sync_directory(path: str) -> None:
@@ -211,9 +223,10 @@ def _sync_directory(path: str) -> None:
         os.close(directory)
 
 
-def _names(directory: str) -> list[str]:
+def names(directory: str) -> list[str]:
+    """Return what lies in the directory, sorted; nothing where others could have put it there."""
     try:
-        return sorted(os.listdir(directory))
+        return [] if private.flaw(directory) else sorted(os.listdir(directory))
     except OSError:
         return []
 

@@ -7,7 +7,7 @@ import os
 from runguard import instant
 from runguard.record import NamedTuple
 from runguard.store import lines, reserve
-from runguard.store.journal import Reconciled, Source, locked
+from runguard.store.journal import Reconciled, Source, locked, names
 from runguard.store.lines import Author
 
 TYPE_CHECKING = False
@@ -73,11 +73,7 @@ def clear(journal: Journal, reconciled: Reconciled) -> list[str]:
 def _sources(journal: Journal) -> tuple[list[Source], list[str]]:
     """Return what each journal file holds, and remarks on those that cannot be read now."""
     sources, remarks = [], []
-    try:
-        names = sorted(name for name in os.listdir(journal.directory) if name.endswith(".jsonl"))
-    except OSError:
-        names = []
-    paths = [os.path.join(journal.directory, name) for name in names]
+    paths = [os.path.join(journal.directory, name) for name in names(journal.directory) if name.endswith(".jsonl")]
     for path in [*paths, journal.reserve]:
         try:
             sources.append(_read(path, path == journal.reserve))

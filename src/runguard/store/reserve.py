@@ -11,15 +11,13 @@ import os
 from runguard.store import journal
 
 
-def claim(path: str, directory: str) -> str:
-    """Make the reserve, and the journal's directory, while there is room. Returns "" or a remark.
+def claim(path: str) -> str:
+    """Make the reserve while there is room. Returns "" or a remark.
 
     The bytes are written, not only allocated: overwriting written blocks needs no room on ext4 and xfs. A file system
     that copies on write (btrfs) promises less.
     """
     try:
-        os.makedirs(directory, 0o700, exist_ok=True)
-        os.chmod(directory, 0o700)
         file = journal.locked(path, os.O_RDWR | os.O_CREAT, journal.LOCK_WAIT_S)
         try:
             os.fchmod(file, 0o600)

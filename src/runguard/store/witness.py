@@ -8,8 +8,10 @@ it is written anew after the next commit.
 
 from __future__ import annotations
 
+import errno
 import os
 
+from runguard import private
 from runguard.record import NamedTuple
 from runguard.store import lines
 
@@ -34,13 +36,16 @@ class Witness:
     def read(self) -> Seen | None:
         """Return what was seen last, or None where there is no witness yet.
 
-        Raises ValueError where the file is damaged, OSError where it cannot be read.
+        Raises ValueError where the file is damaged or others could have written it, OSError where it cannot be read.
         """
         try:
             file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
+            # An auditor reads it too: what counts is that it belongs to whom the state directory belongs to.
+            if flaw := private.flaw(self._directory, os.stat(os.path.dirname(self._directory)).st_uid):
+                raise ValueError(f"{self._directory}: {flaw}")
             line = b""
             while line != (again := os.pread(file, 200, 0)):  # it may be overwritten at this moment
                 line = again
@@ -54,12 +59,9 @@ class Witness:
     def write(self, seq: int, hash: str) -> None:
         """Remember the entry. The caller holds the store's write lock. Raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        try:
-            file = os.open(self.path, flags, 0o600)
-        except FileNotFoundError:
-            os.makedirs(self._directory, 0o700, exist_ok=True)
-            os.chmod(self._directory, 0o700)
-            file = os.open(self.path, flags, 0o600)
+        if flaw := private.make(self._directory):
+            raise OSError(errno.EPERM, f"{self._directory}: {flaw}")
+        file = os.open(self.path, flags, 0o600)
         try:
             line = f"{_MAGIC} {seq} {hash}\n".encode("ascii")
             os.pwrite(file, line, 0)
