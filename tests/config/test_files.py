@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 import os
 import time
@@ -33,6 +34,16 @@ def write(file: Path, text: str) -> None:
 def cache_of(state: Path) -> Path:
     (path,) = (state / "cache").iterdir()
     return path
+
+
+def remembered(cached: Path) -> tuple[object, ...]:
+    entry: tuple[object, ...] = marshal.loads(cached.read_bytes()[64:])
+    return entry
+
+
+def plant(cached: Path, entry: object) -> None:
+    content = marshal.dumps(entry)  # type: ignore[arg-type]
+    cached.write_bytes(hashlib.sha256(content).hexdigest().encode() + content)
 
 
 def test_the_users_file_is_stronger_than_the_systems() -> None:
@@ -114,8 +125,8 @@ def test_a_second_read_comes_from_the_cache(file: Path, tmp_path: Path) -> None:
     write(file, "early = 7\n")
     load(file, tmp_path)
     cached = cache_of(tmp_path)
-    form, identity, _, fault = marshal.loads(cached.read_bytes())
-    cached.write_bytes(marshal.dumps((form, identity, {"early": 8}, fault)))
+    form, identity, _, fault = remembered(cached)
+    plant(cached, (form, identity, {"early": 8}, fault))
     assert load(file, tmp_path).data == {"early": 8}
 
 
@@ -130,8 +141,8 @@ def test_a_cache_as_young_as_the_file_is_not_trusted(file: Path, tmp_path: Path)
     write(file, "early = 7\n")
     load(file, tmp_path)
     cached = cache_of(tmp_path)
-    form, identity, _, fault = marshal.loads(cached.read_bytes())
-    cached.write_bytes(marshal.dumps((form, identity, {"early": 8}, fault)))
+    form, identity, _, fault = remembered(cached)
+    plant(cached, (form, identity, {"early": 8}, fault))
     os.utime(cached, ns=(file.stat().st_ctime_ns, file.stat().st_ctime_ns))
     assert load(file, tmp_path).data == {"early": 7}
 
@@ -175,8 +186,8 @@ def test_a_cache_that_others_may_write_is_not_trusted(file: Path, tmp_path: Path
     write(file, "early = 7\n")
     load(file, tmp_path)
     cached = cache_of(tmp_path)
-    form, identity, _, fault = marshal.loads(cached.read_bytes())
-    cached.write_bytes(marshal.dumps((form, identity, {"early": 8}, fault)))
+    form, identity, _, fault = remembered(cached)
+    plant(cached, (form, identity, {"early": 8}, fault))
     cached.chmod(mode)
     assert load(file, tmp_path).data == {"early": 7}
 
@@ -186,18 +197,80 @@ def test_a_cache_of_another_account_is_not_trusted(file: Path, tmp_path: Path) -
     write(file, "early = 7\n")
     load(file, tmp_path)
     cached = cache_of(tmp_path)
-    form, identity, _, fault = marshal.loads(cached.read_bytes())
-    cached.write_bytes(marshal.dumps((form, identity, {"early": 8}, fault)))
+    form, identity, _, fault = remembered(cached)
+    plant(cached, (form, identity, {"early": 8}, fault))
     os.chown(cached, 65534, 65534)
     assert load(file, tmp_path).data == {"early": 7}
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", marshal.dumps(5), marshal.dumps(("other", (), {}, ""))])
-def test_a_cache_that_makes_no_sense_is_a_miss(file: Path, tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("entry", [5, ("other", (), {}, ""), ("other", 5, {}, ""), ("other",), None])
+def test_a_cache_that_makes_no_sense_is_a_miss(file: Path, tmp_path: Path, entry: object) -> None:
     write(file, "early = 7\n")
     load(file, tmp_path)
-    cache_of(tmp_path).write_bytes(content)
+    plant(cache_of(tmp_path), entry)
     assert load(file, tmp_path).data == {"early": 7}
+
+
+def test_a_damaged_cache_is_a_miss(file: Path, tmp_path: Path) -> None:
+    write(file, "early = 7\n")
+    load(file, tmp_path)
+    content = cache_of(tmp_path).read_bytes()
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x5A
+        cache_of(tmp_path).write_bytes(damaged)
+        assert load(file, tmp_path) == File(str(file), {"early": 7})
+    for length in range(len(content)):
+        cache_of(tmp_path).write_bytes(content[:length])
+        assert load(file, tmp_path) == File(str(file), {"early": 7})
+
+
+def test_a_relative_name_never_means_another_directorys_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one" / "rg.toml").write_text("early = 7\n")
+    (tmp_path / "two" / "rg.toml").write_text("early = \n")
+    monkeypatch.chdir(tmp_path / "one")
+    assert load(Path("rg.toml"), tmp_path).data == {"early": 7}
+    monkeypatch.chdir(tmp_path / "two")
+    assert load(Path("rg.toml"), tmp_path) == File(
+        "rg.toml", {}, "rg.toml:1: invalid value; going on without this file"
+    )
+
+
+def test_in_a_deleted_directory_a_relative_name_is_only_a_missing_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert load(Path("rg.toml"), tmp_path).data == {}
+
+
+def test_the_cache_is_read_without_being_written_where_nothing_may_be(file: Path, tmp_path: Path) -> None:
+    environ = {"RUNGUARD_CONFIG": str(file), "HOME": "/nonexistent"}
+    write(file, "early = 7\n")
+    config.load(environ, str(tmp_path), remember=False)
+    assert not (tmp_path / "cache").exists()
+    load(file, tmp_path)
+    file.write_text("early =\n")
+    (found,) = config.load(environ, str(tmp_path), remember=False).files
+    assert found.data == {"early": 7}
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_cache_directory_that_others_may_write_is_told_and_not_used(file: Path, tmp_path: Path, mode: int) -> None:
+    write(file, "early = 7\n")
+    load(file, tmp_path)
+    form, identity, _, fault = remembered(cache_of(tmp_path))
+    plant(cache_of(tmp_path), (form, identity, {"early": 8}, fault))
+    (tmp_path / "cache").chmod(mode)
+    loaded = config.load({"RUNGUARD_CONFIG": str(file), "HOME": "/nonexistent"}, str(tmp_path))
+    assert loaded.files[0].data == {"early": 7}
+    assert loaded.remark == (
+        f"{tmp_path}/cache: others may write in it (mode {mode:04o}); chmod 700 it (uid {os.geteuid()});"
+        " the configuration is read without its cache"
+    )
 
 
 def test_a_linked_cache_is_not_followed(file: Path, tmp_path: Path) -> None:
@@ -205,8 +278,8 @@ def test_a_linked_cache_is_not_followed(file: Path, tmp_path: Path) -> None:
     load(file, tmp_path)
     cached = cache_of(tmp_path)
     elsewhere = tmp_path / "elsewhere"
-    form, identity, _, fault = marshal.loads(cached.read_bytes())
-    elsewhere.write_bytes(marshal.dumps((form, identity, {"early": 8}, fault)))
+    form, identity, _, fault = remembered(cached)
+    plant(elsewhere, (form, identity, {"early": 8}, fault))
     cached.unlink()
     cached.symlink_to(elsewhere)
     assert load(file, tmp_path).data == {"early": 7}
@@ -222,8 +295,8 @@ def test_a_cache_of_another_version_is_a_miss(file: Path, tmp_path: Path) -> Non
     write(file, "early = 7\n")
     load(file, tmp_path)
     cached = cache_of(tmp_path)
-    _, identity, _, fault = marshal.loads(cached.read_bytes())
-    cached.write_bytes(marshal.dumps(("1 0.0.9 4", identity, {"early": 8}, fault)))
+    _, identity, _, fault = remembered(cached)
+    plant(cached, ("1 0.0.9 4", identity, {"early": 8}, fault))
     assert load(file, tmp_path).data == {"early": 7}
 
 

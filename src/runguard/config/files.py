@@ -7,8 +7,9 @@ import marshal
 import os
 import stat
 
-from runguard import __version__
+from runguard import __version__, private
 from runguard.record import NamedTuple
+from runguard.store.lines import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ SYSTEM_FILE = "/etc/runguard/runguard.toml"
 LARGEST_FILE = 1 << 20
 LARGEST_SECRET = 4096
 
-_CACHE_FORMAT = f"1 {__version__} {marshal.version}"
+_DIGEST_BYTES = 64  # of the cache's own content, in hex: a damaged one can make marshal ask for gigabytes
+_CACHE_FORMAT = f"2 {__version__} {marshal.version}"
 # A file changed twice within one tick of the kernel's clock (10 ms at most) keeps its times, so a parse remembered so
 # soon after the change is not trusted.
 _RACY_NS = 12_000_000
@@ -42,19 +44,29 @@ class File(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The files that exist, strongest first."""
+    """The files that exist, strongest first; `remark` tells why nothing is remembered, or is ""."""
 
     files: tuple[File, ...]
+    remark: str = ""
 
 
-def load(environ: Mapping[str, str], state: str | None, *, system_file: str = SYSTEM_FILE) -> Loaded:
-    """Read the configuration; the parse is remembered in `<state>/cache`, where that can be written.
+class _Cache(NamedTuple):
+    """The directory of the cache, and whether it may be written too."""
+
+    directory: str
+    writable: bool
+
+
+def load(
+    environ: Mapping[str, str], state: str | None, *, system_file: str = SYSTEM_FILE, remember: bool = True
+) -> Loaded:
+    """Read the configuration; with `remember`, the parse is kept in `<state>/cache`, where that can be written.
 
     A file that cannot be read or parsed is replaced by its last good parse. Raises nothing.
     """
-    cache = os.path.join(state, "cache") if state else None
+    cache, remark = _cache(state, remember) if state else (None, "")
     files = (_load(path, required, cache) for path, required in sources(environ, system_file))
-    return Loaded(tuple(file for file in files if file is not None))
+    return Loaded(tuple(file for file in files if file is not None), remark)
 
 
 def sources(environ: Mapping[str, str], system_file: str = SYSTEM_FILE) -> list[tuple[str, bool]]:
@@ -127,7 +139,19 @@ def secret(path: str) -> str:
         raise ValueError(f"file:{path}: a byte that is no UTF-8") from None
 
 
-def _load(path: str, required: bool, cache: str | None) -> File | None:
+def _cache(state: str, remember: bool) -> tuple[_Cache | None, str]:
+    """Return the cache in the state directory, or None and why others can write there."""
+    directory = os.path.join(state, "cache")
+    try:
+        flaw = private.make(directory) if remember else private.flaw(directory)
+    except OSError:  # it only saves time
+        return None, ""
+    if flaw:
+        return None, f"{directory}: {flaw} (uid {os.geteuid()}); the configuration is read without its cache"
+    return _Cache(directory, remember), ""
+
+
+def _load(path: str, required: bool, cache: _Cache | None) -> File | None:
     remembered = _recall(path, cache)
     last_good = remembered.data if remembered else None
     try:
@@ -156,14 +180,22 @@ def _file(path: str, data: dict[str, object] | None, fault: str) -> File:
 
 
 def _identity(path: str, found: os.stat_result) -> tuple[str | int, ...]:
-    return (path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (_absolute(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _cache_file(path: str, cache: str) -> str:
-    return os.path.join(cache, path.replace("%", "%25").replace("/", "%")[-200:])
+def _absolute(path: str) -> str:
+    """Return what the cache knows the file by: a relative path names another file in every directory."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return ""  # our directory was deleted
 
 
-def _recall(path: str, cache: str | None) -> _Remembered | None:
+def _cache_file(path: str, cache: _Cache) -> str:
+    return os.path.join(cache.directory, _absolute(path).replace("%", "%25").replace("/", "%")[-200:])
+
+
+def _recall(path: str, cache: _Cache | None) -> _Remembered | None:
     """Return what the cache holds for `path`, unless another account could have written it."""
     if cache is None:
         return None
@@ -175,32 +207,33 @@ def _recall(path: str, cache: str | None) -> _Remembered | None:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
             return None
-        form, identity, data, fault = marshal.loads(_read_all(fd, 2 * LARGEST_FILE))
-    except (OSError, ValueError, EOFError, TypeError):
+        content = _read_all(fd, 2 * LARGEST_FILE)
+        if digest(content[_DIGEST_BYTES:]).encode() != content[:_DIGEST_BYTES]:
+            return None
+        form, identity, data, fault = marshal.loads(content[_DIGEST_BYTES:])
+        if form != _CACHE_FORMAT or identity[0] != _absolute(path):
+            return None
+    except Exception:  # noqa: BLE001 - marshal raises whatever it likes, and a cache is no reason to stop
         return None
     finally:
         os.close(fd)
-    if form != _CACHE_FORMAT or identity[0] != path:
-        return None
     return _Remembered(identity, data, fault, found.st_mtime_ns)
 
 
-def _remember(path: str, cache: str | None, entry: tuple[object, ...]) -> None:
+def _remember(path: str, cache: _Cache | None, entry: tuple[object, ...]) -> None:
     """Write the cache by rename, 0600. It only saves time: where it cannot be written, nothing is lost but that."""
-    if cache is None:
+    if cache is None or not cache.writable or not _absolute(path):
         return
     name = _cache_file(path, cache)
     fresh = f"{name}.{os.getpid()}"
     try:
-        if not os.path.isdir(cache):
-            os.mkdir(cache, 0o700)
-            os.chmod(cache, 0o700)
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return
     try:
         os.fchmod(fd, 0o600)
         content = marshal.dumps(entry)  # type: ignore[arg-type]
+        content = digest(content).encode() + content
         if os.write(fd, content) == len(content):
             os.rename(fresh, name)
             fresh = ""

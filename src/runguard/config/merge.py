@@ -34,7 +34,7 @@ def effective(
     the default. A bad value is passed over for the next; one that decides windows or the ping is done without instead:
     `schedule` or `ping` is None and a problem says what breaks.
     """
-    problems = [Problem(file.fault) for file in loaded.files if file.fault]
+    problems = [Problem(fault) for fault in (loaded.remark, *(file.fault for file in loaded.files)) if fault]
     for file in loaded.files:
         problems += misplaced(file, job, store_named="store" in given or "RUNGUARD_STORE" in environ)
     layers = [layer for top in (False, True) for file in loaded.files for layer in _layers(file, job, top)]
