@@ -128,7 +128,7 @@ def _when(told: Facts, run: Run, life: liveness.Life | None) -> Iterator[tuple[s
 
 def _links(records: ReadOnlyStore, told: Facts) -> Iterator[tuple[str, str]]:
     for label, key in (("supersedes", "supersedes"), ("superseded by", "superseded_by"), ("inside run", "parent")):
-        other = records.run(told[key]) if told[key] else None
+        other = records.run(told[key]) if told[key] and told[key].isascii() else None  # SQLite takes no lone surrogate
         if told[key]:
             yield label, f"run {other.number} ({other.outcome}, {other.run_id})" if other else told[key]
     holder = told["holder"]

@@ -77,7 +77,7 @@ def stopped_before(signal: int) -> Verdict:
 def finish_fields(
     run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code], masked: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return what the `run.finish` entry says of the end itself; `masked` takes secrets out of text that names commands."""
+    """Return what the `run.finish` entry says of the end itself; `masked` takes secrets out of text."""
     return {
         "run_id": run_id,
         "outcome": verdict.outcome,

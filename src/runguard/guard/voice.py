@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runguard.guard.outlet import say
-from runguard.heartbeat.redact import mask_text
+from runguard.heartbeat.redact import given_up, mask_text
 
 _MOST_LINES = 20  # a fault that repeats must not fill a disk
 
@@ -17,6 +17,7 @@ class Voice:
         self._said: set[str] = set()
         self._secrets: tuple[str, ...] = ()
         self._patterns: tuple[str, ...] = ()
+        self._given_up = False
 
     def keep_secret(self, secrets: tuple[str, ...], patterns: tuple[str, ...]) -> None:
         """Mask these from now on: remarks quote command lines of processes."""
@@ -28,7 +29,9 @@ class Voice:
 
     def __call__(self, text: str) -> None:
         """Say `text` on stderr, once, and keep it."""
-        text = self.masked(text)
+        self._say(self.masked(text))
+
+    def _say(self, text: str) -> None:
         self._untold.append(text)
         if text not in self._said and len(self._said) < _MOST_LINES:
             from runguard import printable  # only where something is wrong
@@ -38,5 +41,8 @@ class Voice:
 
     def take(self) -> list[str]:
         """Return what was said since the last call, for the record."""
+        if given_up() and not self._given_up:
+            self._given_up = True
+            self._say("a pattern of `mask` takes too long; text for which it did is masked whole")
         untold, self._untold = self._untold, []
         return untold

@@ -1,7 +1,8 @@
 """Mask what looks like a secret in command lines and output. Best effort: a secret in a shape of its own gets through.
 
 `mask_argv` runs before the command is spawned, so `re` is imported only once a cheap look has found something.
-Everything takes time linear in the text, whoever wrote it; only the user's own patterns are as slow as they are.
+Everything takes time linear in the text, whoever wrote it. The user's own patterns may be slower: where one takes too
+long (patience.py), the whole text is masked instead.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Mapping, Sequence
+
+    from runguard.heartbeat.patience import Patience
 
 MASK = "***"
 SHORTEST = 6  # characters; a shorter value ("1", "true", "admin") would shred the output that it is masked in
@@ -27,6 +30,7 @@ _INNOCENT_ENDINGS = (
 )  # fmt: skip
 _INNOCENT_VALUES = frozenset(("enabled", "disabled", "required", "optional", "default", "prompt"))
 _SUSPICIOUS = ("://", "bearer", "authorization", "-----", "=")
+_patience: list[Patience] = []  # this process's, once there was a pattern
 _LONG_SEGMENT = 16  # a part of a URL's path of so many characters is a key, not a word
 
 
@@ -87,9 +91,13 @@ def mask_text(text: str, secrets: Iterable[str], patterns: Iterable[str] = ()) -
     lowered = text.lower()
     if any(sign in lowered for sign in _SUSPICIOUS):
         text = _mask_shapes(text)
-    for pattern in patterns:
-        text = _mask_pattern(text, pattern)
-    return text
+    patterns = tuple(patterns)
+    return _mask_patterns(text, patterns) if patterns and text else text
+
+
+def given_up() -> int:
+    """Return how many texts were masked whole so far because the user's patterns took too long."""
+    return _patience[0].expired if _patience else 0
 
 
 def mask_bytes(data: bytes, secrets: Iterable[str], patterns: Iterable[str] = ()) -> bytes:
@@ -200,10 +208,22 @@ def _mask_pem(text: str, marker: re.Pattern[str]) -> str:
     return "".join((*kept, text[position:]))
 
 
-def _mask_pattern(text: str, pattern: str) -> str:
+def _mask_patterns(text: str, patterns: Sequence[str]) -> str:
     import re  # only where the user has patterns
 
-    try:
-        return re.sub(pattern, lambda match: MASK if match.group() else "", text)
-    except re.error:
-        return text  # the configuration has said so: pattern_fault
+    if not _patience:
+        from runguard.heartbeat.patience import Patience
+
+        _patience.append(Patience())
+
+    def mask() -> str:
+        masked = text
+        for pattern in patterns:
+            try:
+                masked = re.sub(pattern, lambda match: MASK if match.group() else "", masked)
+            except re.error:
+                continue  # the configuration has said so: pattern_fault
+        return masked
+
+    masked = _patience[0].within(mask)
+    return MASK if masked is None else masked
