@@ -111,7 +111,7 @@ def next_(environ: dict[str, str], /, job: str | None, start: str | None, until:
 
 
 def _rows(source: Source, after_us: int, until_us: int | None) -> Iterator[tuple[int, Row]]:
-    """Yield (due, row) of the windows of `after < due <= until`; say what daylight saving leaves out behind the last."""
+    """Yield (due, row) of the windows of `after < due <= until`; say which minutes are left out behind the last."""
     before_us = max(after_us, source.since_us)
     for window in source.coming(after_us):
         if until_us is not None and window.due_us > until_us:
