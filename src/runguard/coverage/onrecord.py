@@ -76,17 +76,17 @@ if TYPE_CHECKING:
     class Record(Protocol):
         """What a store answers; spans are of dues, `after < due <= until`."""
 
-        def answered_dues(self, job: str, after_us: int, until_us: int) -> Sequence[int]:
+        def answered_dues(self, job: str, after_us: int, until_us: int, /) -> Sequence[int]:
             """Return the dues that some start was let run for, ascending, each once."""
 
-        def answered_keys(self, job: str, keys: Iterable[str]) -> set[str]:
+        def answered_keys(self, job: str, keys: Iterable[str], /) -> set[str]:
             """Return those of `keys` for whose windows some start was let run, whenever that was due."""
 
-        def covers(self, job: str, after_us: int, until_us: int) -> Sequence[Span]:
+        def covers(self, job: str, after_us: int, until_us: int, /) -> Sequence[Span]:
             """Return what catch-ups cover of a span."""
 
-        def refusals(self, job: str, after_us: int, until_us: int) -> Sequence[Refusal]:
+        def refusals(self, job: str, after_us: int, until_us: int, /) -> Sequence[Refusal]:
             """Return the refused starts of a span, by due."""
 
-        def waivers(self, job: str, after_us: int, until_us: int) -> Sequence[Waiver]:
+        def waivers(self, job: str, after_us: int, until_us: int, /) -> Sequence[Waiver]:
             """Return the waivers that may match a due of a span."""

@@ -11,7 +11,7 @@ from runguard.instant import DAY_S, SECOND_US
 from runguard.model import Window
 from runguard.schedule.cron import Cron
 from runguard.schedule.nominal import Nominal
-from runguard.schedule.windows import beginning_us, clock_text, date_text, offset_text
+from runguard.schedule.windows import beginning_us, clock_text, date_text, local_text, offset_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def windows_at(timetable: Timetable, wanted: Sequence[tuple[int, int]]) -> Itera
             due_us, start_us = wanted[index]
             due_s = due_us // SECOND_US
             if offset_s is not None:
-                yield timetable.record((due_s, due_s + offset_s, "real", 0, ()), start_us)
+                local = local_text(due_s + offset_s)
+                key = f"U{local_text(due_s)}Z" if timetable.by_instant else "L" + local
+                yield Window(key, start_us, due_us, local + offset_text(offset_s), local, "real", 0, ())
             else:
                 if moments is None:
                     moments = {moment[0]: moment for moment in timetable.moments(due_s, end_s)}

@@ -25,14 +25,16 @@ _FURTHEST_OFFSET_S = 26 * 3600  # RFC 8536: offsets lie between -25 and +26 hour
 class Zone:
     """Offsets from UTC over all time.
 
-    `name` is what the zone was asked for by. `lowest_s` and `highest_s` bound every offset it ever has.
+    `name` is what the zone was asked for by. `lowest_s` and `highest_s` bound every offset it ever has. `data` are the
+    bytes it was read from, for what is only needed in words.
     """
 
-    __slots__ = ("_after", "_first_s", "_instants", "_last_s", "_rule", "highest_s", "lowest_s", "name")
+    __slots__ = ("_after", "_first_s", "_instants", "_last_s", "_rule", "data", "highest_s", "lowest_s", "name")
 
     def __init__(self, name: str, first_s: int, table: list[tuple[int, int]], rule: PosixRule | None) -> None:
         """Take the offset before the table, the table's (instant, offset from then on), ascending, and what follows."""
         self.name = name
+        self.data = b""
         self._first_s = first_s
         self._rule = rule
         self._last_s = table[-1][0] if table else None
@@ -119,7 +121,9 @@ def parse_tzif(data: bytes, name: str) -> Zone:
     Raises ZoneError where the bytes are no such file.
     """
     try:
-        return _read(data, name)
+        zone = _read(data, name)
+        zone.data = data
+        return zone
     except (ValueError, StructError, IndexError) as error:
         raise ZoneError(name, f"its file is damaged: {error}") from error
 
