@@ -30,6 +30,16 @@ def test_why_a_command_could_not_be_started_is_masked(shell: Shell) -> None:
     assert SECRET.encode() not in records_of(shell)
 
 
+def test_the_paths_of_program_and_scripts_are_masked(shell: Shell) -> None:
+    large = shell.directory / f"large-{SECRET}"  # hashed beside the command
+    large.write_bytes(bytes(2_000_000))
+    (shell.directory / SECRET).write_text("exit 0\n")
+    shell("run", "-j", "a", "--", "/bin/sh", SECRET, str(large), environ={"API_TOKEN": SECRET})
+    paths = [code["path"] for code in shell.json("show", "1")[0]["inputs"]]
+    assert paths == [f"{shell.directory}/***", f"{shell.directory}/large-***"]
+    assert SECRET.encode() not in records_of(shell)
+
+
 @pytest.mark.parametrize(
     ("given", "parent"),
     [

@@ -7,7 +7,7 @@ import sys
 from runguard.errors import SpawnError
 from runguard.guard import process, provenance
 from runguard.guard.start import command_environ
-from runguard.heartbeat.redact import mask_argv
+from runguard.heartbeat.redact import mask_argv, mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,14 +37,18 @@ def fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
     """Return what the entry of a start says of its command."""
     start, settings = prepared.start, prepared.settings
     argv, was_masked = mask_argv(start.argv, prepared.secrets, settings.mask)
+
+    def masked(text: str) -> str:
+        return mask_text(text, prepared.secrets, settings.mask)
+
     return {
         "argv": argv,
         "masked": was_masked,
         "shell": start.shell,
         "cwd": start.cwd,
         "path": start.environ.get("PATH"),
-        "program": code.program.fields() if code.program else None,
-        "inputs": [each.fields() for each in code.inputs],
+        "program": code.program.fields(masked) if code.program else None,
+        "inputs": [each.fields(masked) for each in code.inputs],
         "commit": code.commit,
         "python": _PYTHON,
     }

@@ -91,7 +91,7 @@ def finish_fields(
         "system_s": round(ended.system_s, 6) if ended else None,
         "peak_memory_bytes": ended.peak_memory_bytes if ended else None,
         "stragglers": [{"pid": each.pid, "command": masked(each.command)} for each in (ended.holders if ended else ())],
-        "hashed": [code.fields() for code in hashed],
+        "hashed": [code.fields(masked) for code in hashed],
     }
 
 

@@ -12,7 +12,7 @@ from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MAX_FILES = 5  # arguments that are looked at
 BEFORE_START_BYTES = 1 << 20  # larger files are hashed beside the command
@@ -27,9 +27,9 @@ class Code(NamedTuple):
     size: int
     sha256: str | None
 
-    def fields(self) -> dict[str, object]:
-        """Return the entry's fields."""
-        return {"path": self.path, "sha256": self.sha256, "size": self.size}
+    def fields(self, masked: Callable[[str], str]) -> dict[str, object]:
+        """Return the entry's fields; `masked` takes secrets out of the path."""
+        return {"path": masked(self.path), "sha256": self.sha256, "size": self.size}
 
 
 class Provenance(NamedTuple):
