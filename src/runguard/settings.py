@@ -30,7 +30,7 @@ class Setting(NamedTuple):
     """One setting. `name` is its key; the long option is `--name` with `-` for `_`."""
 
     name: str
-    kind: str  # text path url choice duration size integer flag job moment patterns
+    kind: str  # text path url choice duration size integer flag job moment patterns command
     help: str
     default: object = None
     place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file
@@ -86,6 +86,7 @@ class Settings(NamedTuple):
     conflict_exit: int
     dry_run: bool
     store: str | None
+    command: str | tuple[str, ...] | None
     on_lost: str
     on_store_failure: str
     grace_s: float
@@ -136,6 +137,8 @@ TABLE = (
             place=OPTION),
     Setting("store", "path", "SQLite file of the records (default: db/runguard.sqlite in the state directory).",
             place=TOP, metavar="URL", breaks="store"),
+    Setting("command", "command", "What rerun and catchup run: a text for /bin/sh -c, or a list of arguments (default:"
+            " what was recorded).", place=KEY),
     Setting("on_lost", "choice", "A window whose run was lost is held for a person, or run again.", "hold", place=KEY,
             choices=("hold", "rerun")),
     Setting("on_store_failure", "choice", "Run with the journal when the store fails, or refuse (74).", "run",
@@ -231,6 +234,10 @@ def parse_key(setting: Setting, value: object) -> object:
     match setting.kind, value:
         case "flag", bool():
             return value
+        case "command", [str(), *rest] if all(isinstance(each, str) for each in rest):
+            return tuple(str(each) for each in value)
+        case "command", str() if value.strip():
+            return value
         case "patterns", [*patterns] if all(isinstance(each, str) for each in patterns):
             return _patterns([str(each) for each in patterns])
         case "duration", int() | float() if not isinstance(value, bool):
@@ -239,7 +246,7 @@ def parse_key(setting: Setting, value: object) -> object:
             return values.whole(value, 0, 1 << 30)
         case "integer", int() if not isinstance(value, bool):
             return values.whole(value, setting.low, setting.high)
-        case (("flag" | "patterns" | "integer"), _):
+        case (("flag" | "patterns" | "integer" | "command"), _):
             raise ValueError(f"{_WANTED[setting.kind]} is wanted")
         case _, str():
             return parse(setting, value)
@@ -248,6 +255,7 @@ def parse_key(setting: Setting, value: object) -> object:
 
 _WANTED = {
     "flag": "true or false",
+    "command": "a text, or a list of texts",
     "patterns": "a list of regular expressions",
     "integer": "a number",
     "duration": 'a duration ("90s", "15m", 90)',

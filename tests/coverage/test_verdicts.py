@@ -107,11 +107,19 @@ _TABLE = {
         (10, 20),
     ),
     "covered by a failure": (
-        [{"seq": 1}, {"seq": 2, "outcome": "timed_out", **_COVERS}],
+        [{"seq": 2, "outcome": "timed_out", **_COVERS}],
         [],
         _LATER,
         "failed",
         "covered by run 20, which timed out",
+        (20,),
+    ),
+    "its own success within the span of a failed catch-up": (
+        [{"seq": 1}, {"seq": 2, "outcome": "timed_out", **_COVERS}],
+        [],
+        _LATER,
+        "succeeded",
+        "run 10 succeeded",
         (10, 20),
     ),
     "a waiver before the failure": (

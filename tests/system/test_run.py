@@ -13,6 +13,7 @@ import pytest
 
 from shell import Shell, wait_until
 
+OUTER = "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"
 EVERY_5 = ("-s", "*/5 * * * *", "-z", "Europe/London")
 
 
@@ -57,7 +58,7 @@ def test_the_command_learns_who_it_is_and_which_window_it_answers(shell: Shell) 
         "run", "-j", "letters", "-s", "30 2 * * *", "-z", "America/New_York", "--scheduled-at", "2024-03-10T07:00:31Z",
         "--ping", "http://127.0.0.1:1/ping", "--", "env",
         environ={"RUNGUARD_FENCE": "7", "RUNGUARD_ITEMS": "/x", "RUNGUARD_PING": "http://127.0.0.1:1/",
-                 "RUNGUARD_RUN_ID": "outer"},
+                 "RUNGUARD_RUN_ID": OUTER},
     )  # fmt: skip
     given = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("RUNGUARD_"))
     run_id = given.pop("RUNGUARD_RUN_ID")
@@ -72,7 +73,7 @@ def test_the_command_learns_who_it_is_and_which_window_it_answers(shell: Shell) 
         "RUNGUARD_WINDOW_END": "2024-03-10T07:00:00Z",
     }
     assert len(run_id) == 36
-    assert shell.entries(run_id)[0]["parent"] == "outer"
+    assert shell.entries(run_id)[0]["parent"] == OUTER
 
 
 def test_without_a_schedule_window_variables_are_unset_even_inherited_ones(shell: Shell) -> None:

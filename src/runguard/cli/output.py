@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
@@ -216,3 +216,18 @@ def _valid(value: object) -> object:
         case list() | tuple():
             return [_valid(each) for each in value]
     return value
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """Give a function that advances a progress bar, on a terminal's stderr only."""
+    if total < 2 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda: bar.advance(task)

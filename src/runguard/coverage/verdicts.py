@@ -124,7 +124,8 @@ def _verdict(window: Window, own: list[Start], covering: list[Start], waiver: Wa
     ran = [start for start in own if start.outcome not in _NOT_DECIDING]
     # A run whose claim was taken over decides only where the record of who took it is wanting.
     ran = ran or [start for start in own if start.outcome == "superseded"]
-    deciding = max((*ran[-1:], *covering[-1:]), key=lambda start: start.seq, default=None)
+    # A window's own run counts before one that covers it: it was not missing when that one caught up.
+    deciding = next(iter((*ran[-1:], *covering[-1:])), None)
     if waiver is not None and not waiver.withdraw and (deciding is None or waiver.seq > deciding.seq):
         by = f"waived by {waiver.actor}" if waiver.actor else "waived"
         return Judged(window, "waived", f"{by}: {waiver.reason}" if waiver.reason else by, numbers)

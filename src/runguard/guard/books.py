@@ -23,7 +23,7 @@ from runguard.store.sqlite import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from runguard.guard.leftovers import Leftovers
@@ -55,13 +55,19 @@ class _BroughtOver(NamedTuple):
 
 
 class Books:
-    """Where one start records what it does; faults are said with `voice` and go into the record."""
+    """Where one start records what it does; faults are said with `voice` and go into the record.
 
-    def __init__(self, prepared: Prepared, places: Places, voice: Voice) -> None:
+    Once `stop` returns true, nothing waits long for the store: the journal takes the record.
+    """
+
+    def __init__(
+        self, prepared: Prepared, places: Places, voice: Voice, stop: Callable[[], bool] | None = None
+    ) -> None:
         self._prepared = prepared
         self._start = prepared.start
         self._places = places
         self._voice = voice
+        self._stop = stop
         self._journal = Journal(places.state, prepared.author)
         self._mask = (prepared.secrets, prepared.settings.mask)
         self._opened: Store | None = None
@@ -146,7 +152,11 @@ class Books:
     def _store(self) -> Store:
         if self._opened is None:
             self._opened = open_store(
-                self._places.store, author=self._prepared.author, create=True, witness_directory=self._places.witness
+                self._places.store,
+                author=self._prepared.author,
+                create=True,
+                witness_directory=self._places.witness,
+                stop=self._stop,
             )
         return self._opened
 
@@ -177,6 +187,7 @@ class Books:
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
             return Opening(decision, window)
+        self._notice_off_schedule(found)
         if found.change:
             tx.append("job.changed", start.at_us, found.change)
         number = store.next_number()
@@ -198,6 +209,7 @@ class Books:
             refusal = self._refusal(decision, found, fields, alive[1] if alive else None)
             self._journal.write("run.refused", self._start.at_us, refusal)
         else:
+            self._notice_off_schedule(found)
             entry = self._start_fields(None, found, decision, fields)
             self._journal.write("run.start", self._start.at_us, entry)
         return Opening(decision, window)
@@ -219,6 +231,14 @@ class Books:
         due_us = store.last_finished_due_us(self._start.job)
         if due_us is not None and self._start.at_us < due_us - early_us(self._prepared.settings):
             self._voice(f"clock_stepped: the clock is before {rfc3339(due_us)}, the due of a run that has finished")
+
+    def _notice_off_schedule(self, found: Answer) -> None:
+        """Remark where an open window is run so late that the daemon seems to go by another zone (time.md, rule 4)."""
+        resolution = found.expected.resolution if found.expected else None
+        if resolution is not None and resolution.off_schedule:
+            hours = resolution.late_s / 3600
+            due = rfc3339(resolution.window.due_us)
+            self._voice(f"off schedule: the latest due was {due}, {hours:.1f} h ago, and the next is nearer")
 
     def _start_fields(
         self, number: int | None, found: Answer, decision: Proceed, fields: dict[str, Any]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from runguard.coverage.missing import missing
 from runguard.errors import RunguardError
 from runguard.guard.answering import answer
-from runguard.guard.coverage import missing_windows
+from runguard.guard.expecting import expecting
 from runguard.guard.prepare import early_us
 from runguard.instant import SECOND_US
 from runguard.model import Asked, Covers
@@ -52,10 +53,15 @@ def _missed(prepared: Prepared) -> list[Asked]:
         found = answer(store, start, early_us(prepared.settings))
         if found.expected is None:
             return []
-        until_us = found.expected.resolution.window.due_us - 1
+        expected = expecting(store, start.job)
+        if expected is None:
+            return []
+        before_us = found.expected.resolution.window.due_us - 1
         deadline_s = prepared.settings.deadline_s
-        after_us = None if deadline_s is None else start.at_us - round(deadline_s * SECOND_US)
-        return list(missing_windows(store, start.job, places.runs, after_us=after_us, until_us=until_us))
+        worth_us = expected.since_us if deadline_s is None else start.at_us - round(deadline_s * SECOND_US)
+        since_us = max(expected.since_us, worth_us)
+        gaps = missing(expected.succession, store, start.job, since_us, before_us, 0)
+        return [expected.ask(gap.window, "catch-up") for gap in gaps]
 
 
 def _run_each(missed: list[Asked], limit: int, voice: Voice, run_one: Callable[[Asked], Result]) -> None:

@@ -13,7 +13,6 @@ from runguard.errors import RunguardError, ScheduleError, UnsafeError, ZoneError
 from runguard.guard import host
 from runguard.guard.start import Expected, Start, new_run_id, parent_of
 from runguard.heartbeat import redact
-from runguard.instant import rfc3339
 from runguard.model import Asked, Resolution, Schedule
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
@@ -140,9 +139,6 @@ def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None
     except ZoneError as error:
         say(f"{error}{_consequence('window')}")
         return None
-    if resolution.off_schedule:
-        late = rfc3339(resolution.window.due_us)
-        say(f"off schedule: the latest due was {late}, {resolution.late_s / 3600:.1f} h ago, and the next is nearer")
     return Expected(schedule, timetable, data.tzdata, resolution)
 
 

@@ -1,0 +1,171 @@
+"""`catchup`: the windows that nobody answered, run oldest first, one at a time, each with its own window."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import click
+from filelock import FileLock, Timeout
+
+from runguard import clock, config
+from runguard.cli.asking import Place, find, known_job, open_registered
+from runguard.cli.commanding import command_for
+from runguard.cli.fast import say
+from runguard.cli.options import Command, Number
+from runguard.cli.output import page, progress
+from runguard.cli.spans import when
+from runguard.cli.windows_named import zone_of
+from runguard.coverage.missing import missing
+from runguard.errors import UsageError
+from runguard.guard import flow, lock
+from runguard.guard.expecting import Expecting, expecting
+from runguard.guard.signals import listen
+from runguard.instant import SECOND_US
+from runguard.model import Asked, Covers
+from runguard.settings import Request, Settings, request
+from runguard.store.database import ReadOnlyStore
+
+TEXT = """Run the windows of JOB that nobody answered: oldest first, one at a time, each with its own window.
+
+Windows past the job's deadline are left out. Without a COMMAND, the job's own (key `command`), else what was recorded
+last: arguments, directory and shell. After Ctrl-C no further window is begun.
+"""
+
+STATUSES = (
+    ("0", "every window is answered"),
+    ("1", "a run failed, or windows are left"),
+    ("2", "usage, an unknown job, or a recorded command with masked secrets"),
+    ("74", "the store cannot be read"),
+    ("75", "another catch-up of the job is under way"),
+    ("78", "a mistake in the configuration, with its file and line"),
+)
+
+
+class CatchUpRuns(UsageError):
+    """Another catch-up of the same job is under way."""
+
+    status = 75
+
+
+@click.command("catchup", cls=Command, help=TEXT, short_help="Run the missing windows.", statuses=STATUSES)
+@click.argument("job")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARGUMENT]...]")
+@click.option("--since", metavar="WHEN", help="Only windows due after.")
+@click.option("--until", metavar="WHEN", help="Only windows due then or before.")
+@click.option("--limit", type=Number(1), metavar="N", help="At most N runs.")
+@click.option("--merge", is_flag=True, help="One run whose window begins where the first of them does.")
+@click.option("--stop-on-failure", is_flag=True, help="Begin no further window after a run that did not succeed.")
+@click.option("--dry-run", is_flag=True, help="Say which windows would be run; do nothing.")
+@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@click.pass_obj
+def catchup(
+    environ: dict[str, str],
+    job: str,
+    command: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+    merge: bool,
+    stop_on_failure: bool,
+    dry_run: bool,
+    store: str | None,
+) -> int:
+    """Run the missing windows; return 1 where a run failed or windows are left."""
+    now_us = clock.look().wall_us
+    place = find(environ, store)
+    records = open_registered(environ, place, now_us)
+    known_job(records, job)
+    assert records is not None
+    with records:
+        expected = expecting(records, job)
+        if expected is None:
+            raise UsageError(f"catchup: {job} has no schedule, so no windows are expected of it")
+        settings, _ = config.effective({}, environ, place.loaded, job)
+        ends = tuple(
+            None if text is None else when(f"catchup: {option}", text).at_us(now_us, zone_of(expected))
+            for option, text in (("--since", since), ("--until", until))
+        )
+        found = list(_missing(records, job, expected, settings, now_us, ends))
+        chosen = None if dry_run or not found else command_for(records, settings, job, command)
+    if chosen is None:
+        return _tell(job, found, merge=merge, limit=limit)
+    given: dict[str, Any] = {"job": job, **chosen.given} | ({} if store is None else {"store": place.path})
+    chosen.enter()
+    start = request(given, chosen.argv)
+    with _alone(place, job):
+        if merge:
+            return _merged(start, found, environ)
+        return _each(start, found if limit is None else found[:limit], environ, len(found), stop_on_failure)
+
+
+def _missing(
+    records: ReadOnlyStore,
+    job: str,
+    expected: Expecting,
+    settings: Settings,
+    now_us: int,
+    ends: tuple[int | None, ...],
+) -> Iterator[Asked]:
+    """Yield what is to be run, oldest first."""
+    since_us, until_us = ends
+    grace_us = round(settings.grace_s * SECOND_US)
+    first_us = max(expected.since_us, since_us or expected.since_us)
+    if settings.deadline_s is not None:
+        first_us = max(first_us, now_us - round(settings.deadline_s * SECOND_US))
+    last_us = min(now_us - grace_us, now_us if until_us is None else until_us)
+    for gap in missing(expected.succession, records, job, first_us, last_us, 0):
+        yield expected.ask(gap.window, "catch-up")
+
+
+def _tell(job: str, found: list[Asked], *, merge: bool, limit: int | None) -> int:
+    """Say what would be run, or that there is nothing to do."""
+    windows = [asked.window for asked in found if asked.window is not None]
+    if not windows:
+        page([f"{job}: no window is missing"])
+        return 0
+    if merge:
+        page([f"{job}: one run from {windows[0].key} up to {windows[-1].key}, for {len(windows)} windows"])
+        return 0
+    page([f"{job}@{window.key}  due {window.label}" for window in windows[:limit]])
+    return 0
+
+
+def _alone(place: Place, job: str) -> Any:
+    """Return a lock to enter: two catch-ups of one job would run the same windows in turns. Raises CatchUpRuns."""
+    directory = os.path.join(os.path.dirname(os.path.realpath(place.path)), "locks")
+    lock.ensure_private_directory(directory)
+    try:
+        return FileLock(os.path.join(directory, f"{job}~catchup.lock"), mode=0o600).acquire(timeout=0)
+    except Timeout:
+        raise CatchUpRuns(f"catchup: another catch-up of {job} is under way") from None
+
+
+def _merged(start: Request, found: list[Asked], environ: dict[str, str]) -> int:
+    """Answer all windows with one run."""
+    windows = [asked.window for asked in found if asked.window is not None]
+    covers = Covers(windows[0].due_us, windows[-1].due_us, len(windows), windows[0].start_us)
+    result = flow.guard(start._replace(asked=found[-1], covers=covers), environ)
+    say(f"{start.job}: {len(windows)} windows in one run: {result.verdict.outcome}")
+    return 0 if result.verdict.outcome == "succeeded" else 1
+
+
+def _each(start: Request, found: list[Asked], environ: dict[str, str], missing_count: int, stop: bool) -> int:
+    """Run the windows one by one, and say how many came out how and how many are left."""
+    outcomes: Counter[str] = Counter()
+    signals = listen()
+    with progress(start.job, len(found)) as advance:
+        for asked in found:
+            result = flow.guard(start._replace(asked=asked), environ, signals)
+            outcomes[result.verdict.outcome] += 1
+            advance()
+            if result.stopped or result.verdict.outcome == "refused":
+                break
+            if stop and result.verdict.outcome != "succeeded":
+                break
+    left = missing_count - outcomes.total() + outcomes["refused"]
+    told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    say(f"{start.job}: {told or 'nothing was run'}" + (f"; {left} windows are left" if left else ""))
+    return 0 if not left and set(outcomes) <= {"succeeded"} else 1
