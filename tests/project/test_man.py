@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
-from runguard.cli import commands, history, run, show
+from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
 from runguard.guard.start import GIVEN
-from runguard.model import OUTCOMES
+from runguard.model import OUTCOMES, VERDICTS
 from runguard.schedule.policy import POLICIES
 from runguard.settings import TABLE, Setting
 from shell import Shell
@@ -25,6 +25,7 @@ PAGES = sorted((ROOT / "man").iterdir())
 RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
+QUERIES = ("history", "show", "windows", "missing", "next")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 
@@ -78,9 +79,15 @@ def test_the_manual_and_the_help_of_run_name_the_same_options() -> None:
     assert options("OPTIONS OF RUN") == of_command(COMMANDS["run"])
 
 
-@pytest.mark.parametrize("name", ["history", "show"])
+@pytest.mark.parametrize("name", QUERIES)
 def test_the_manual_and_the_help_of_a_query_name_the_same_options(name: str) -> None:
-    assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF BOTH") == of_command(COMMANDS[name])
+    shared = options("OPTIONS OF EVERY QUERY") | options("OPTIONS OF EVERY COMMAND")
+    assert options(f"OPTIONS OF {name.upper()}") | shared == of_command(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", ["waive", "retire"])
+def test_the_manual_and_the_help_of_a_command_name_the_same_options(name: str) -> None:
+    assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF EVERY COMMAND") == of_command(COMMANDS[name])
 
 
 @pytest.mark.parametrize("setting", [each for each in CHOICES if each.is_option], ids=NAME)
@@ -100,7 +107,8 @@ def test_the_manual_names_exactly_the_statuses_of_run() -> None:
 
 def test_the_manual_names_exactly_the_statuses_of_queries() -> None:
     _, of_queries = section(RUNGUARD, "EXIT STATUS").split("\n.Pp\n")
-    known = {status for status, _ in (*history.STATUSES, *show.STATUSES, *commands.STATUSES)}
+    tables = [commands.STATUSES, *(COMMANDS[name].statuses for name in (*QUERIES, "waive", "retire"))]
+    known = {status for table in tables for status, _ in table}
     assert set(re.findall(r"^\.It (\S+)", of_queries, re.MULTILINE)) == known | {"130"}
 
 
@@ -116,6 +124,10 @@ def test_the_manual_names_exactly_the_outcomes() -> None:
     assert items(section(RUNGUARD, "OUTCOMES"), "Li") == list(OUTCOMES)
 
 
+def test_the_manual_names_exactly_the_verdicts() -> None:
+    assert items(section(RUNGUARD, "VERDICTS"), "Li") == list(VERDICTS)
+
+
 def test_the_manual_names_every_policy() -> None:
     assert set(re.findall(r"^\.Cm (\w+)$", section(RUNGUARD, "WINDOWS"), re.MULTILINE)) == set(POLICIES)
 
@@ -124,12 +136,19 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     shell("run", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z", "--", "true")
     [told] = shell.json("show", "1")
     [brief] = shell.json("history")
-    of_history, of_show = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    [judged] = shell.json("windows", "--since", "2026-02-28", "--until", "2026-03-01")
+    [coming] = shell.json("next", "-n", "1")
+    of_history, of_show, of_windows = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
     assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
     assert [listed(line) for line in lists(of_show)] == [
         [key for key in told["window"] if key not in brief["window"]],
         [key for key in told if key not in brief],
     ]
+    assert [listed(line) for line in lists(of_windows)] == [
+        [key for key in judged if key in coming],
+        [key for key in judged if key not in coming],
+    ]
+    assert [key for key in coming if key not in judged] == re.findall(r"^\.Li (\w+)$", of_windows, re.MULTILINE)
 
 
 def lists(text: str) -> list[str]:
