@@ -33,6 +33,9 @@ OUTCOME_COLOURS = {
     "cancelled": "yellow",
     "refused": "yellow",
     "superseded": "magenta",
+    "missing": "bold red",
+    "waived": "green",
+    "pending": "cyan",
 }
 
 
