@@ -200,6 +200,12 @@ def test_the_windows_of_a_job_are_those_of_its_revisions(shell: Any) -> None:
     ]
 
 
+def test_nothing_comes_before_the_registration(shell: Any) -> None:
+    shell.write(changed(zone="UTC"))
+    windows = shell.json("next", "letters", "--from", "2026-03-01", "--until", "2026-03-28 12:00")
+    assert [window["key"] for window in windows] == ["L2026-03-27T02:30", "L2026-03-28T02:30"]
+
+
 def test_all_jobs_are_told_in_the_order_of_their_dues(shell: Any, started: Any) -> None:
     shell.write(changed(zone="UTC"), changed("backup", expression="0 1 * * *", zone="UTC"))
     shell.write(started(9, job="adhoc", window=None))

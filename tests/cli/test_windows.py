@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from typing import Any
 
@@ -106,16 +107,39 @@ def test_csv_has_a_column_for_every_fact(letters: Any) -> None:
     assert (rows[3]["verdict"], rows[3]["runs"], rows[3]["collapsed"]) == ("failed", "[3, 4]", "[]")
 
 
-def test_a_terminal_shows_verdict_and_window_first(letters: Any) -> None:
-    shown = letters.on_terminal("windows", *SPAN, columns=60)
-    assert max(len(line) for line in shown.splitlines() if "\x1b" not in line) <= 60
-    assert "2026-03-27T02:30" in shown
-    assert "missing" in shown
+def test_a_narrow_terminal_keeps_window_and_verdict(letters: Any) -> None:
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", letters.on_terminal("windows", *SPAN, columns=50))
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert max(map(len, lines)) <= 50
+    assert lines[1].startswith("letters 2026-03-27T02:30 missing")
 
 
 def test_the_span_is_since_exclusive_until_inclusive(letters: Any) -> None:
     span = ("--since", "2026-03-28T02:30", "--until", "2026-03-30T02:30")
     assert [key for key, _ in verdicts(letters, "letters", *span)] == ["L2026-03-29T02:30", "L2026-03-30T02:30"]
+
+
+def test_a_long_span_tells_every_window_once(shell: Any) -> None:
+    shell.write(changed(after="2026-01-01T02:30:00Z"))
+    found = shell.json("windows", "letters", "--since", "2026-01-01 03:00", "--until", "2026-05-01")
+    assert [window["nominal"][:10] for window in found[:1] + found[-1:]] == ["2026-01-02", "2026-04-30"]
+    assert len({window["key"] for window in found}) == len(found) == 119
+
+
+def test_a_window_that_other_zone_data_moved_is_told_once(shell: Any, started: Any, finished: Any) -> None:
+    # Windows are looked at in pieces of 31 days: this one was recorded in the piece after the one that expects it.
+    moved = window("2026-02-01", "2026-01-31T03:30:00Z", "2026-02-01T03:30:00Z", "-01:00")
+    shell.write(changed(after="2025-12-01T02:30:00Z"), started(1, window=moved), finished(1))
+    found = shell.json("windows", "letters", "--since", "2026-01-01 03:00", "--until", "2026-02-03")
+    assert [(each["key"], each["verdict"], each["due"]) for each in found if each["runs"]] == [
+        ("L2026-02-01T02:30", "succeeded", "2026-02-01T03:30:00Z")
+    ]
+    assert len(found) == 32
+
+
+def test_windows_to_come_have_no_verdict(shell: Any) -> None:
+    shell.write(changed(expression="0 0 * * *", zone="UTC"))
+    assert len(shell.json("windows", "letters", "--since", "7d", "--until", "in 3 days")) == 7
 
 
 def test_dates_are_those_of_the_jobs_zone(shell: Any) -> None:

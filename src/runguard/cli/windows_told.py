@@ -69,7 +69,7 @@ def spans(
             case _:
                 after_us = until_us - since
         settings, _ = config.effective({}, environ, place.loaded, name)
-        yield Span(name, expected, after_us, min(until_us, now_us), round(settings.grace_s * SECOND_US))
+        yield Span(name, expected, after_us, until_us, round(settings.grace_s * SECOND_US))
 
 
 def facts(job: str | None, window: Window) -> dict[str, Any]:
