@@ -36,27 +36,38 @@ def execute(
     code: Provenance,
     work: RunFile | None,
     beside: tuple[Beside, ...],
+    min_time_s: float = 0.0,
 ) -> Execution:
-    """Run the command of `plan` and return how it ended. A command that cannot be started has ended too."""
+    """Run the command of `plan` and return how it ended. A command that cannot be started has ended too.
+
+    Raises an Exception only where the command was not spawned: when this returns, no command of ours lives. A success
+    sooner than `min_time_s` is suspect.
+    """
     hashed: list[Code] = []
     if signals.stop is not None:
         return Execution(stopped_before(signals.stop), None, capture, False, None, hashed)
-    try:
-        child = spawn(plan, signals)
-    except SpawnError as error:
-        return Execution(not_started(error), None, capture, False, None, hashed)
-    if work is not None:
-        work.spawned(child.pid)
     killed_before: list[int] = []
     slow = (
         Beside(0.0, _count_oom_kills(killed_before)),
         *((Beside(0.0, hash_slowly(code.unhashed(), hashed)),) if code.unhashed() else ()),
         *beside,
     )
+    try:
+        child = spawn(plan, signals)
+    except SpawnError as error:
+        return Execution(not_started(error), None, capture, False, None, hashed)
+    if work is not None:
+        work.spawned(child.pid)
     ended = supervise(child, plan, signals, capture, slow, work)
-    out_of_memory = ended.signal is not None and bool(killed_before) and oom_kills() > killed_before[0]
-    verdict = judge(ended, out_of_memory=out_of_memory)
+    verdict = judge(ended, out_of_memory=_was_out_of_memory(ended, killed_before), min_time_s=min_time_s)
     return Execution(verdict, ended, capture, child.merged, child.pid, hashed)
+
+
+def _was_out_of_memory(ended: Ended, killed_before: list[int]) -> bool:
+    try:
+        return ended.signal is not None and bool(killed_before) and oom_kills() > killed_before[0]
+    except MemoryError:  # of our own
+        return False
 
 
 def _count_oom_kills(found: list[int]) -> Iterator[None]:

@@ -19,29 +19,37 @@ class Total(NamedTuple):
     """One whole stream."""
 
     bytes: int
-    sha256: str
+    sha256: str | None  # None: there was no memory for it
 
 
 class StreamHash:
     """Size and SHA-256 of what `feed` is given."""
 
-    __slots__ = ("_first", "_hash", "bytes")
+    __slots__ = ("_first", "_hash", "_lost", "bytes")
 
     def __init__(self) -> None:
         self.bytes = 0
         self._first: list[bytes] = []
         self._hash: _Hash | None = None
+        self._lost = False
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
         self.bytes += len(data)
-        if self._hash is not None:
-            self._hash.update(data)
-        else:
-            self._begin(data)
+        try:
+            if self._hash is not None:
+                self._hash.update(data)
+            elif not self._lost:
+                self._begin(data)
+        except (MemoryError, ImportError, OSError):  # OpenSSL is a large library
+            self._lost = True
+            self._hash = None
+            self._first = []
 
     def total(self) -> Total:
         """Return what came so far."""
+        if self._lost:
+            return Total(self.bytes, None)
         if self._hash is not None:
             return Total(self.bytes, self._hash.hexdigest())
         return Total(self.bytes, small_sha256(b"".join(self._first)))

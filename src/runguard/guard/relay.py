@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_READ_BYTES = 512 << 10
+_LEAST_READ_BYTES = 2 << 10  # where there is hardly any memory
 _BUSY_BYTES, _BUSY_S = 256 << 10, 0.1  # a pipe through which so much comes in so short a time is busy
 _GATHER_S = 0.001
 _NAMES = ("", "stdout", "stderr")
@@ -34,6 +35,7 @@ class _Source:
         "capacity",
         "fd",
         "had_little",
+        "lean",
         "outlet",
         "paused",
         "read_since_end",
@@ -46,6 +48,7 @@ class _Source:
         self.outlet = outlet
         self.at_once = _READ_BYTES
         self.had_little = False  # although it is busy
+        self.lean = False  # there was no memory to read more
         self.capacity = 0
         self.paused = False
         self.read_since_end = 0
@@ -54,6 +57,8 @@ class _Source:
 
     def judge(self, length: int, now_s: float) -> None:
         """Read more at once from a pipe that has become busy; note where a busy one had little this time."""
+        if self.lean:
+            return
         if self.at_once == _LARGE_READ_BYTES:
             self.had_little = length < _READ_BYTES
             return
@@ -63,6 +68,15 @@ class _Source:
         if self._recent_bytes > _BUSY_BYTES:
             self.at_once = _LARGE_READ_BYTES
             widen_pipe(self.fd)
+
+    def ask_less(self) -> bool:
+        """Read less at once from now on; return False where it is the least already."""
+        if self.at_once <= _LEAST_READ_BYTES:
+            return False
+        self.at_once = max(self.at_once // 8, _LEAST_READ_BYTES)
+        self.lean = True
+        self.had_little = False
+        return True
 
 
 class Relay:
@@ -95,7 +109,12 @@ class Relay:
         source = self.sources[fd]
         if source.had_little:
             time.sleep(_GATHER_S)  # or reader and writer of many small pieces would take turns, a piece at a time
-        data = os.read(fd, source.at_once)
+        try:
+            data = os.read(fd, source.at_once)
+        except MemoryError:  # `ulimit -v`
+            if not (source.ask_less() or self._capture.keep_less()):
+                raise
+            return
         if not data:
             self._close(source)
             return
@@ -219,8 +238,9 @@ class Relay:
 
                 self._spool = Spool(self._spool_dir)
             self._spool.add(stream, data)
-        except OSError as error:
-            self.remarks.append(f"the output could not be kept for later and was passed on: {error.strerror or error}")
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or repr(error)
+            self.remarks.append(f"the output could not be kept for later and was passed on: {why}")
             self._spooling = False
             self._replay(iter([(stream, data)]))
 

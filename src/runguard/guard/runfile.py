@@ -78,8 +78,12 @@ class RunFile:
         self._write_header()
 
     def spawned(self, pid: int, start_ticks: int | None = None) -> None:
-        """Note the command's pid and start time (looked up where not given)."""
-        self._command = (pid, (host.start_ticks(pid) if start_ticks is None else start_ticks) or 0)
+        """Note the command's pid and start time (looked up where not given). Never raises: the command lives."""
+        try:
+            self._command = (pid, (host.start_ticks(pid) if start_ticks is None else start_ticks) or 0)
+        except Exception as error:  # noqa: BLE001 - the lock tells as much, where the time is not known
+            self._command = (pid, 0)
+            self.remark = f"{self.path}: the command's start time is not known: {error!r}"
         self._write_header()
 
     def behind(self, capture: Capture) -> int:
@@ -89,16 +93,17 @@ class RunFile:
     def mirror(self, capture: Capture) -> None:
         """Write what came since the last call, as far as it belongs to head or tail.
 
-        A full disk ends the mirror with a remark; the job does not care.
+        A full disk, or no memory, ends the mirror with a remark; the job does not care.
         """
         if self.behind(capture) == 0:
             return
-        fresh = capture.since(self._mirrored)
         try:
+            fresh = capture.since(self._mirrored)
             overflow = self._fill_head(fresh.head)
             self._append_tail(fresh.tail if fresh.gap else [*overflow, *fresh.tail], alone=fresh.gap)
-        except OSError as error:
-            self.remark = f"the output is not mirrored in {self.path}: {error.strerror or error}"
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or repr(error)
+            self.remark = f"the output is not mirrored in {self.path}: {why}"
             return
         self._mirrored = capture.total
         self._counts = (capture.count(1), capture.count(2))
@@ -151,13 +156,13 @@ class RunFile:
         return len(data)
 
     def _write_header(self) -> None:
-        header = _HEADER.pack(
-            _MAGIC, *self._limits, *self._guard, *self._command, *self._counts, *self._lengths, self._newer
-        )
         try:
+            header = _HEADER.pack(
+                _MAGIC, *self._limits, *self._guard, *self._command, *self._counts, *self._lengths, self._newer
+            )
             os.pwrite(self.fd, header, 0)
-        except OSError as error:
-            self.remark = f"{self.path}: {error.strerror or error}"
+        except (OSError, MemoryError) as error:
+            self.remark = f"{self.path}: {getattr(error, 'strerror', None) or repr(error)}"
 
 
 def create(

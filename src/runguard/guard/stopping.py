@@ -71,4 +71,4 @@ class Stopping:
         if now_s - self._looked_s < _LOOK_S:
             return False
         self._looked_s = now_s
-        return not stragglers.members(self._pgid)
+        return not stragglers.members(self._pgid) and stragglers.visible()

@@ -37,6 +37,11 @@ def members(pgid: int) -> list[int]:
     return [pid for pid in _pids() if _group_of_living(pid) == pgid]
 
 
+def visible() -> bool:
+    """Return whether /proc shows us processes at all."""
+    return os.path.exists(f"/proc/{os.getpid()}/stat")
+
+
 def holding(fds: Iterable[int]) -> list[int]:
     """Return the pids, but ours, that have the files open which we have open as `fds`."""
     wanted = {link for fd in fds if (link := _link(f"/proc/self/fd/{fd}"))}

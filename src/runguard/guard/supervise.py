@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import select
 import time
-from _signal import SIGTERM  # type: ignore[import-not-found]
 
-from runguard.guard import stragglers
+from runguard.guard import last_resort, stragglers
+from runguard.guard.course import Course
 from runguard.guard.relay import Relay
 from runguard.guard.signals import STOPS
-from runguard.guard.stopping import HURRIED_S, Stopping
+from runguard.guard.stopping import HURRIED_S
 from runguard.guard.stragglers import Straggler
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from resource import struct_rusage
 
     from runguard.guard.capture import Capture
     from runguard.guard.process import Child, Plan
@@ -57,7 +56,7 @@ class Ended(NamedTuple):
     duration_s: float
     user_s: float
     system_s: float
-    peak_memory_bytes: int | None  # None: not above our own, which the kernel counts in
+    peak_memory_bytes: int | None  # None: not above our own, which the kernel counts in, or ours is not known
     holders: tuple[Straggler, ...]  # what the command left behind
     remarks: tuple[str, ...]
 
@@ -70,15 +69,24 @@ def supervise(
     beside: Sequence[Beside] = (),
     runfile: RunFile | None = None,
 ) -> Ended:
-    """Wait for the command and return how it ended, its output relayed and captured.
+    """Wait for the command and return how it ended, its output relayed and captured. Never raises an Exception.
 
     Signals are forwarded to its group; a time limit or a stop signal ends the whole group, with KILL where it does
-    not heed. Of other children of ours nothing is noticed.
+    not heed. Of other children of ours nothing is noticed. Whatever fails meanwhile, the command has been reaped when
+    this returns; a remark tells of it.
     """
-    supervision = _Supervision(child, plan, signals, capture, tuple(beside), runfile)
+    course = Course(child, plan)
+    supervision: _Supervision | None = None
     try:
-        supervision.run()
-        return supervision.ended()
+        try:
+            supervision = _Supervision(course, signals, capture, tuple(beside), runfile)
+            supervision.run()
+            return supervision.ended()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the command lives
+            course.remarks.append(last_resort.describe(error))
+        # Outside of `except`: the traceback would keep alive what filled the memory.
+        last_resort.see_through(course, signals, supervision.relay if supervision is not None else None)
+        return _ended(course, None, (), ())
     finally:
         if child.loan is not None:
             child.loan.end()
@@ -89,34 +97,27 @@ class _Supervision:
 
     def __init__(
         self,
-        child: Child,
-        plan: Plan,
+        course: Course,
         signals: Signals,
         capture: Capture,
         beside: tuple[Beside, ...],
         runfile: RunFile | None,
     ) -> None:
-        self.child = child
-        self.plan = plan
+        self.course = course
+        self.child = course.child
+        self.plan = course.plan
         self.signals = signals
         self.capture = capture
         self.runfile = runfile
-        self.beside = [(child.started_s + each.after_s, each.steps) for each in beside]
+        self.beside = [(self.child.started_s + each.after_s, each.steps) for each in beside]
         self.poll = select.poll()
         self.poll.register(signals.fd, select.POLLIN)
-        self.relay = Relay(child, plan, capture, self.poll, signals.poke_fd)
-        self.stopping = Stopping(child.pid, plan.kill_after_s)
+        self.relay = Relay(self.child, self.plan, capture, self.poll, signals.poke_fd)
         self.phase = _RUNNING
-        self.status: int | None = None
-        self.usage: struct_rusage | None = None
-        self.ended_s = 0.0
-        self.timed_out = False
-        self.stop_signal: int | None = None
         self.drain_until_s = 0.0
-        self.patience_s = plan.stall_s
+        self.patience_s = self.plan.stall_s
         self.mirrored_s = 0.0
         self.holders: tuple[Straggler, ...] = ()
-        self.remarks: list[str] = []
         self.own_peak_kib = _own_peak_kib()
 
     def run(self) -> None:
@@ -135,31 +136,9 @@ class _Supervision:
 
     def ended(self) -> Ended:
         """Return what became of the command."""
-        exit_status, signal = None, None
-        if self.status is not None:
-            if os.WIFSIGNALED(self.status):
-                signal = os.WTERMSIG(self.status)
-            else:
-                exit_status = os.WEXITSTATUS(self.status)
-        if self.stopping.refused:
-            self.remarks.append("the command runs as another user, who may not be signalled by us")
-        if self.runfile is not None and self.runfile.remark:
-            self.remarks.append(self.runfile.remark)
-        usage = self.usage
-        peak_kib = usage.ru_maxrss if usage is not None else 0
-        return Ended(
-            exit_status,
-            signal,
-            self.timed_out,
-            self.stopping.killed,
-            self.stop_signal,
-            self.ended_s - self.child.started_s,
-            usage.ru_utime if usage is not None else 0.0,
-            usage.ru_stime if usage is not None else 0.0,
-            peak_kib * 1024 if peak_kib > self.own_peak_kib else None,
-            self.holders,
-            (*self.remarks, *self.relay.remarks),
-        )
+        unkept = (self.capture.remark, self.runfile.remark if self.runfile is not None else None)
+        remarks = (*(remark for remark in unkept if remark), *self.relay.remarks)
+        return _ended(self.course, self.own_peak_kib, self.holders, remarks)
 
     def _serve(self, events: list[tuple[int, int]]) -> None:
         """Handle what poll reported."""
@@ -174,43 +153,24 @@ class _Supervision:
     def _heed_signals(self) -> None:
         now_s = time.monotonic()
         for number in self.signals.take():
-            if number not in STOPS:
-                if self.phase == _RUNNING:
-                    self.stopping.send(number)
-            elif self.phase <= _EMPTYING:
-                self.stop_signal = self.stop_signal or number
-                self.stopping.begin(number, now_s)
-                self.patience_s = min(self.patience_s, HURRIED_S)
-            else:  # nothing of ours is left to stop: only be quick
+            if self.phase <= _EMPTYING:
+                self.course.heed(number, now_s)
+            elif number in STOPS:  # nothing of ours is left to stop: only be quick
                 self.drain_until_s = min(self.drain_until_s, now_s)
+            if number in STOPS:
                 self.patience_s = min(self.patience_s, HURRIED_S)
 
     def _reap(self) -> None:
-        """Look after the command, and only it: other children are other people's."""
-        while self.phase == _RUNNING:
-            flags = os.WNOHANG | (os.WUNTRACED if self.child.loan is not None else 0)
-            try:
-                pid, status, usage = os.wait4(self.child.pid, flags)
-            except ChildProcessError:
-                self.remarks.append("the command's exit status is unknown: it was reaped by somebody else")
-                pid, status, usage = self.child.pid, None, None
-            if pid == 0:
-                return
-            if status is not None and os.WIFSTOPPED(status):
-                assert self.child.loan is not None
-                self.child.loan.stop_along(os.WSTOPSIG(status))
-                continue
-            self.status, self.usage = status, usage
-            self.ended_s = time.monotonic()
-            self.phase = _EMPTYING
-            if self.child.loan is not None:
-                self.child.loan.take_back()
+        if self.phase == _RUNNING:
+            self.course.reap()
+            if self.course.over:
+                self.phase = _EMPTYING
 
     def _advance(self, now_s: float) -> None:
         """Go on to the next phase, or the one after it, where this one is over."""
         if self.phase <= _EMPTYING:
-            self._enforce_limits(now_s)
-        if self.phase == _EMPTYING and self._group_is_done(now_s):
+            self.course.enforce_limits(now_s)
+        if self.phase == _EMPTYING and self.course.group_is_done(now_s):
             self.phase = _DRAINING
             self.drain_until_s = now_s + self.plan.drain_s
             self.relay.mark_end()
@@ -219,25 +179,11 @@ class _Supervision:
         if self.phase == _DRAINING and self._is_drained(now_s):
             self._name_holders()
             self.phase = _DELIVERING
-            self.relay.conclude(succeeded=self.status == 0 and not self.stopping.begun)
+            self.relay.conclude(succeeded=self.course.status == 0 and not self.course.stopping.begun)
         if self.phase == _DELIVERING and self.relay.delivered():
             self.phase = _OVER
             self.relay.end()
             self._mirror(now_s, everything=True)
-
-    def _enforce_limits(self, now_s: float) -> None:
-        limit_s = self.plan.timeout_s
-        if limit_s is not None and not self.stopping.begun and now_s >= self.child.started_s + limit_s:
-            self.timed_out = True
-            self.stopping.begin(SIGTERM, now_s)
-        self.stopping.tick(now_s)
-
-    def _group_is_done(self, now_s: float) -> bool:
-        if self.plan.stragglers == "kill" and not self.stopping.begun and stragglers.group_exists(self.child.pid):
-            self.stopping.begin(SIGTERM, now_s)
-        if self.stopping.begun or self.plan.stragglers == "wait":
-            return self.stopping.over(now_s)
-        return True
 
     def _is_drained(self, now_s: float) -> bool:
         return not self.relay.sources or (now_s >= self.drain_until_s and self.relay.drained())
@@ -249,7 +195,7 @@ class _Supervision:
         if group and not fds:
             time.sleep(_GROUP_LOOK_S)  # a `tee` that has just closed its pipe is about to end
             group = stragglers.group_exists(self.child.pid)
-        if not (fds or group or self.stopping.begun):
+        if not (fds or group or self.course.stopping.begun):
             return
         if self.runfile is not None:
             fds.append(self.runfile.fd)  # inherited: also those with other outputs and of other sessions have it
@@ -257,7 +203,7 @@ class _Supervision:
         if self.holders:
             named = ", ".join(f"{each.pid} ({each.command})" for each in self.holders[:3])
             more = f" and {len(self.holders) - 3} more" if len(self.holders) > 3 else ""
-            self.remarks.append(f"the command left behind {named}{more}")
+            self.course.remarks.append(f"the command left behind {named}{more}")
 
     def _mirror(self, now_s: float, *, everything: bool = False) -> None:
         if self.runfile is not None and (everything or now_s >= self._mirror_at_s()):
@@ -275,11 +221,9 @@ class _Supervision:
         """Return how long nothing needs to be done but for events; None: for ever."""
         at_s = [self._mirror_at_s(), *(step_at_s for step_at_s, _ in self.beside)]
         if self.phase <= _EMPTYING:
-            kill_at_s = self.stopping.deadline_s()
-            if kill_at_s is not None:
-                at_s.append(kill_at_s)
-            if self.plan.timeout_s is not None and not self.stopping.begun:
-                at_s.append(self.child.started_s + self.plan.timeout_s)
+            limit_s = self.course.limit_s()
+            if limit_s is not None:
+                at_s.append(limit_s)
         if self.phase == _EMPTYING:
             at_s.append(now_s + _GROUP_LOOK_S)
         elif self.phase == _DRAINING:
@@ -304,15 +248,47 @@ class _Supervision:
                 del self.beside[index]
             except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and the command goes on
                 del self.beside[index]
-                self.remarks.append(f"work beside the command failed: {error!r}")
+                self.course.remarks.append(f"work beside the command failed: {error!r}")
             else:
                 self.beside[index] = (now_s + (wait_s or 0.0), steps)
             return
 
 
-def _own_peak_kib() -> int:
-    """Return our own peak memory, below which the kernel's figure for the command says nothing about it."""
-    with open("/proc/self/status", "rb", buffering=0) as file:
-        content = file.read(65_536) or b""
+def _ended(course: Course, own_peak_kib: int | None, holders: tuple[Straggler, ...], remarks: tuple[str, ...]) -> Ended:
+    """Return the end of a course that is over; a peak is only told where our own is known."""
+    exit_status, signal = None, None
+    if course.status is not None:
+        if os.WIFSIGNALED(course.status):
+            signal = os.WTERMSIG(course.status)
+        else:
+            exit_status = os.WEXITSTATUS(course.status)
+    refused = ("the command runs as another user, who may not be signalled by us",) if course.stopping.refused else ()
+    usage = course.usage
+    peak_kib = usage.ru_maxrss if usage is not None else 0
+    return Ended(
+        exit_status,
+        signal,
+        course.timed_out,
+        course.stopping.killed,
+        course.stop_signal,
+        course.ended_s - course.child.started_s,
+        usage.ru_utime if usage is not None else 0.0,
+        usage.ru_stime if usage is not None else 0.0,
+        peak_kib * 1024 if own_peak_kib is not None and peak_kib > own_peak_kib else None,
+        holders,
+        (*course.remarks, *refused, *remarks),
+    )
+
+
+def _own_peak_kib() -> int | None:
+    """Return our own peak memory, below which the kernel's figure for the command says nothing about it.
+
+    None where it cannot be known: there is no /proc, or no descriptor to open it with.
+    """
+    try:
+        with open("/proc/self/status", "rb", buffering=0) as file:
+            content = file.read(65_536) or b""
+    except OSError:
+        return None
     peak = content.partition(b"VmHWM:")[2].split(None, 1)
-    return int(peak[0]) if peak else 0
+    return int(peak[0]) if peak else None
