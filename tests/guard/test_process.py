@@ -1,5 +1,6 @@
 """The command finds its world as without us, and a command that cannot be started says why."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -159,6 +160,12 @@ def test_a_script_without_a_shebang_runs_under_sh(drive: Drive, tmp_path: Path) 
     assert (ended.out, ended.status) == (f"{script} a b c\n".encode(), 4)
 
 
+@pytest.mark.parametrize("first", [b"# gr\xfc\xdfe", b"\xef\xbb\xbf:", b"# \x1b[1mbold", b":\r", b""])
+def test_a_script_in_any_encoding_is_one(drive: Drive, tmp_path: Path, first: bytes) -> None:
+    ended = drive(str(executable(tmp_path / "job", first + b"\nexit 4\n")))
+    assert ended.status == 4
+
+
 def test_a_shell_string_runs_under_sh(drive: Drive) -> None:
     ended = drive("echo $0 | tr a-z A-Z; exit 5", options={"shell": True})
     assert (ended.out, ended.status) == (b"/BIN/SH\n", 5)
@@ -201,6 +208,8 @@ def write_failures(folder: Path) -> None:
     executable(folder / "no-interpreter", "#!/nonexistent/python -u\n")
     executable(folder / "bad-interpreter", f"#!{folder}/plain\n")
     executable(folder / "binary", b"\x7fELF\0\0\0\0another machine's")
+    executable(folder / "odd-binary", b"\x7fELF\xff\xfeecho no\n")
+    executable(folder / "picture", b"\x89PNG\x01\x02\necho no\n")
     (folder / "link").symlink_to("link")
 
 
@@ -218,6 +227,8 @@ def write_failures(folder: Path) -> None:
         ("plain", 126, "/plain': it is not executable"),
         ("./folder", 126, "it is a directory"),
         ("./binary", 126, "it is no program of this machine, and no script"),
+        ("./odd-binary", 126, "it is no program of this machine, and no script"),
+        ("./picture", 126, "it is no program of this machine, and no script"),
     ],
 )
 def test_a_command_that_cannot_run_has_its_status_and_one_line(
@@ -243,6 +254,37 @@ def test_too_long_an_argument_is_no_fault_of_the_program(signals: Signals) -> No
         spawn(Plan(("true", "x" * 200_000), {"PATH": "/bin"}), signals)
     assert caught.value.status == 125
     assert str(caught.value) == "cannot start '/bin/true': Argument list too long"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EMFILE, "too many open files (the limit is ulimit -n)"),
+        (errno.ENFILE, "too many open files on this machine (the limit is sysctl fs.file-max)"),
+        (errno.EAGAIN, "too many processes (the limit is ulimit -u, or pids.max of the control group)"),
+        (errno.ENOMEM, "no memory (the limit is ulimit -v, or the machine's)"),
+    ],
+)
+def test_a_start_for_which_there_was_no_room_names_the_limit(
+    signals: Signals, monkeypatch: pytest.MonkeyPatch, number: int, words: str
+) -> None:
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_spawn", fail)
+    with pytest.raises(SpawnError) as caught:
+        spawn(Plan(("true",), {"PATH": "/bin"}), signals)
+    assert (caught.value.status, str(caught.value)) == (125, f"cannot start '/bin/true': {words}")
+
+
+def test_without_a_free_descriptor_the_limit_is_named(drive: Drive) -> None:
+    """The guard finds 24 to 27 free, which is enough to get ready and not for the pipes."""
+    fill = "import os, resource, sys; [os.dup2(0, n, inheritable=True) for n in range(3, 24)]; "
+    limit = "resource.setrlimit(resource.RLIMIT_NOFILE, (28, 28)); os.execv(sys.argv[1], sys.argv[1:])"
+    limited = [sys.executable, "-c", fill + limit]
+    ended = drive("true", wrapper=limited)
+    assert ended.status == 125
+    assert ended.err == b"runguard: cannot start 'true': too many open files (the limit is ulimit -n)\n"
 
 
 def test_a_failed_spawn_leaves_no_descriptor_open(signals: Signals) -> None:

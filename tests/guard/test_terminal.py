@@ -129,7 +129,8 @@ def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Terminal) -> None:
 
 def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(terminal: Terminal) -> None:
     os.mkfifo(terminal.folder / "go")
-    terminal.guard("echo up; read line <go; echo got $line; read line <go; exit 6")
+    os.mkfifo(terminal.folder / "end")  # not `go` again: who still has it open to write would be a reader's end
+    terminal.guard("echo up; read line <go; echo got $line; read line <end; exit 6")
     terminal.expect("up")
     terminal.key(b"\x1a")
     terminal.expect("Stopped")
@@ -137,7 +138,7 @@ def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(termi
     terminal.expect("shellagain")
     terminal.expect("got on")
     assert os.tcgetpgrp(terminal.fd) == terminal.pid
-    terminal.type("echo on >go; wait %1; echo st=$?")
+    terminal.type("echo on >end; wait %1; echo st=$?")
     terminal.expect("st=6")
 
 
@@ -166,6 +167,41 @@ def test_a_job_that_is_fetched_from_the_background_gets_the_terminal_when_it_ask
     terminal.type("line")
     terminal.expect("read line")
     terminal.expect("st=8")
+
+
+def test_a_command_started_in_the_background_does_not_take_what_is_typed(terminal: Terminal) -> None:
+    terminal.guard("read line; echo got $line; exit 7", after="& true")
+    terminal.type("until jobs | grep Stopped; do sleep 0.1; done; read x; echo shell has $x")
+    terminal.expect("Stopped")
+    terminal.type("mine")
+    terminal.expect("shell has mine")
+    terminal.type("fg; echo st=$?")
+    terminal.expect("drive.py")
+    terminal.type("line")
+    terminal.expect("got line")
+    terminal.expect("st=7")
+
+
+def test_a_command_started_in_the_background_that_reads_nothing_ends_there(terminal: Terminal) -> None:
+    terminal.guard("read -a f </proc/$$/stat; echo sid=${f[5]}; exit 9", after="& wait $!")
+    terminal.expect(f"sid={terminal.pid}")
+    terminal.expect("status=9")
+    assert os.tcgetpgrp(terminal.fd) == terminal.pid
+
+
+def test_a_reader_in_the_background_whose_shell_has_gone_is_hung_up(terminal: Terminal) -> None:
+    given = json.dumps({"report": str(terminal.folder / "report.json")})
+    command = " ".join(
+        shlex.quote(word) for word in (sys.executable, DRIVE, given, "bash", "-c", "read go <go; read x")
+    )
+    os.mkfifo(terminal.folder / "go")
+    (terminal.folder / "inner").write_text(f"set -m; {command} &\n")
+    terminal.type("bash inner; echo on >go; echo shell''again")
+    terminal.expect("shellagain")
+    end_s = time.monotonic() + 20
+    while not (terminal.folder / "report.json").exists() and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert terminal.report()["signal"] == signal.SIGHUP
 
 
 def test_a_script_gets_the_terminal_back_at_the_end(terminal: Terminal) -> None:

@@ -37,8 +37,17 @@ DEFAULT_PATH = "/bin:/usr/bin"  # what execvp takes where PATH is unset
 STDOUT, STDERR = 1, 2
 _DEFAULTED = (SIGPIPE, SIGXFSZ)  # Python ignores them at its start
 
+_IN_TEXT = b"\a\b\t\v\f\r\x1b"  # control characters that a script's line may have
+
 _NOT_FOUND = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)  # 127, as dash has it
 _EXHAUSTED = (errno.E2BIG, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)  # 125: not the program's fault
+
+_LIMITS = {  # said in words that tell what to raise
+    errno.EMFILE: "too many open files (the limit is ulimit -n)",
+    errno.ENFILE: "too many open files on this machine (the limit is sysctl fs.file-max)",
+    errno.EAGAIN: "too many processes (the limit is ulimit -u, or pids.max of the control group)",
+    errno.ENOMEM: "no memory (the limit is ulimit -v, or the machine's)",
+}
 
 
 class Plan(NamedTuple):
@@ -65,13 +74,14 @@ class Child(NamedTuple):
     pipes: tuple[tuple[int, int], ...]  # (stream, read end): stdout is 1, stderr 2; one pipe where merged
     merged: bool  # our stdout and stderr are one file, so the command's are one pipe
     started_s: float  # monotonic
-    loan: terminal.Loan | None  # the terminal it has in its foreground
+    loan: terminal.Loan | None  # the terminal it has in its foreground, or may come to have
 
 
 def spawn(plan: Plan, signals: Signals) -> Child:
     """Start the command: argv, environment, directory and stdin untouched, stdout and stderr in pipes.
 
-    It leads a session of its own, or, from the foreground of a terminal, a foreground group of its own.
+    It leads a session of its own, or, from the foreground of a terminal, a foreground group of its own, or, from the
+    background of the terminal that is its stdin, a background group.
 
     Raises SpawnError: 127 not found, 126 not executable, 125 where the kernel had no room.
     """
@@ -84,7 +94,7 @@ def spawn(plan: Plan, signals: Signals) -> Child:
             read_fd, write_fd = os.pipe()
             reading.append((stream, high_fd(read_fd)))
             writing.append(high_fd(write_fd))
-        start = _Start(plan, signals, (writing[0], writing[-1]), terminal.in_foreground())
+        start = _Start(plan, signals, (writing[0], writing[-1]), *_standing())
         for fd in plan.inherit:
             os.set_inheritable(fd, True)
         started_s = time.monotonic()
@@ -92,7 +102,7 @@ def spawn(plan: Plan, signals: Signals) -> Child:
     except BaseException as error:
         for _, fd in reading:
             os.close(fd)
-        if isinstance(error, OSError | ValueError):
+        if isinstance(error, OSError | ValueError | MemoryError):
             raise _refused(argv[0], error) from error
         raise
     finally:
@@ -100,7 +110,8 @@ def spawn(plan: Plan, signals: Signals) -> Child:
             os.set_inheritable(fd, False)
         for fd in writing:
             os.close(fd)
-    return Child(pid, program, tuple(reading), merged, started_s, terminal.Loan(pid) if start.foreground else None)
+    loan = terminal.Loan(pid, lent=start.foreground) if start.foreground or start.background else None
+    return Child(pid, program, tuple(reading), merged, started_s, loan)
 
 
 def find_program(name: str, path: str | None) -> str:
@@ -121,7 +132,13 @@ class _Start(NamedTuple):
     plan: Plan
     signals: Signals
     output_fds: tuple[int, int]
-    foreground: bool
+    foreground: bool  # of our terminal, and the command is to be there
+    background: bool  # of our terminal: the command is to be there too, and to stop where it reads
+
+
+def _standing() -> tuple[bool, bool]:
+    foreground = terminal.in_foreground()
+    return foreground, not foreground and terminal.in_background()
 
 
 def _first_that_starts(start: _Start, argv: tuple[str, ...]) -> tuple[int, str]:
@@ -144,7 +161,7 @@ def _first_that_starts(start: _Start, argv: tuple[str, ...]) -> tuple[int, str]:
 
 def _start(start: _Start, program: str, argv: tuple[str, ...]) -> int:
     # posix_spawn cannot set the foreground group, nor ignore a signal for the command alone.
-    if start.foreground or SIGCHLD in start.signals.ignored:
+    if start.foreground or start.background or SIGCHLD in start.signals.ignored:
         run = _fork
     else:
         run = _posix_spawn
@@ -171,6 +188,7 @@ def _posix_spawn(start: _Start, program: str, argv: tuple[str, ...]) -> int:
 def _fork(start: _Start, program: str, argv: tuple[str, ...]) -> int:
     """Do what posix_spawn does, and what it cannot."""
     read_fd, write_fd = os.pipe()
+    pid = -1
     # Until the command has its own dispositions, a signal to it must not run our handlers.
     before = pthread_sigmask(SIG_SETMASK, valid_signals())
     try:
@@ -180,8 +198,10 @@ def _fork(start: _Start, program: str, argv: tuple[str, ...]) -> int:
     finally:
         pthread_sigmask(SIG_SETMASK, before)
         os.close(write_fd)
-    with open(read_fd, "rb") as report:
-        failed = report.read()
+        if pid < 0:
+            os.close(read_fd)
+    failed = os.read(read_fd, 16)  # at its end when the command runs
+    os.close(read_fd)
     if failed:
         os.waitpid(pid, 0)
         if start.foreground:
@@ -196,11 +216,12 @@ def _become(start: _Start, program: str, argv: tuple[str, ...], report_fd: int) 
     """Turn this forked child into the command; on failure write the errno to `report_fd`. Never returns."""
     try:
         set_wakeup_fd(-1)
-        if start.foreground:
+        if start.foreground or start.background:
             os.setpgid(0, 0)
-            os.tcsetpgrp(0, os.getpid())  # SIGTTOU is blocked
         else:
             os.setsid()
+        if start.foreground:
+            os.tcsetpgrp(0, os.getpid())  # SIGTTOU is blocked
         for number in (*_DEFAULTED, *FORWARDED):
             if number not in start.signals.ignored:
                 signal(number, SIG_DFL)
@@ -254,8 +275,9 @@ def _unusable(path: str) -> OSError | None:
 
 
 def _is_script(path: str) -> bool:
-    """Return whether `path` may be a script without a `#!` line: what has a NUL in its first line is a program."""
-    return b"\0" not in _first_line(path)
+    """Return whether `path` may be a script without a `#!` line: its first line is text, and no program's mark."""
+    line = _first_line(path)
+    return not line.startswith(b"\x7fELF") and not any(byte < 32 and byte not in _IN_TEXT for byte in line)
 
 
 def _first_line(path: str) -> bytes:
@@ -266,12 +288,14 @@ def _first_line(path: str) -> bytes:
         return b""
 
 
-def _refused(program: str, error: OSError | ValueError) -> SpawnError:
+def _refused(program: str, error: OSError | ValueError | MemoryError) -> SpawnError:
     """Return the one-line error that says why `program` could not be started."""
     number = error.errno if isinstance(error, OSError) else errno.EINVAL
+    if isinstance(error, MemoryError):
+        number = errno.ENOMEM
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if number in _EXHAUSTED or not isinstance(error, OSError):
-        return SpawnError(f"cannot start {program!r}: {why}", 125)
+        return SpawnError(f"cannot start {program!r}: {_LIMITS.get(number or 0, why)}", 125)
     line = _first_line(program) if number in (errno.ENOENT, errno.EACCES) else b""
     if line.startswith(b"#!"):
         interpreter = line[2:].strip().decode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@ import os
 from _signal import (  # type: ignore[import-not-found]
     SIG_IGN,
     SIGCONT,
+    SIGHUP,
     SIGSTOP,
     SIGTTIN,
     SIGTTOU,
@@ -27,18 +28,27 @@ def in_foreground() -> bool:
         return False
 
 
+def in_background() -> bool:
+    """Return whether stdin is our controlling terminal and another group has it: reading is to stop the command."""
+    try:
+        return os.tcgetpgrp(0) != os.getpgrp()
+    except OSError:  # stdin is something else, or not the terminal that controls us
+        return False
+
+
 class Loan:
-    """The terminal on fd 0, lent to the process group `pgid`."""
+    """The terminal on fd 0, lent to the process group `pgid`; not `lent`: to be lent when it asks and we have it."""
 
     __slots__ = ("_lent", "_ours", "_ttou", "pgid")
 
-    def __init__(self, pgid: int) -> None:
+    def __init__(self, pgid: int, *, lent: bool = True) -> None:
         self.pgid = pgid
         self._ours = os.getpgrp()
-        self._lent = True
+        self._lent = lent
         # In the background, writing (with `stty tostop`) and taking the terminal back would stop us.
         self._ttou = getsignal(SIGTTOU)
-        signal(SIGTTOU, SIG_IGN)
+        if lent:
+            signal(SIGTTOU, SIG_IGN)
 
     def take_back(self) -> None:
         """Make our group the foreground again; a terminal that has gone away is no error.
@@ -56,10 +66,15 @@ class Loan:
     def stop_along(self, number: int) -> None:
         """The command was stopped by signal `number`: stop as well, and when we are continued, continue it.
 
-        It gets the terminal back only where the shell gave it to us (`fg`, not `bg`).
+        It gets the terminal back only where the shell gave it to us (`fg`, not `bg`). Where no shell is left to give
+        it, the command is hung up, as the kernel does with stopped groups that are left alone.
         """
-        lacked_terminal = number in (SIGTTIN, SIGTTOU) and self._is_foreground()
-        if not lacked_terminal:
+        wants_terminal = number in (SIGTTIN, SIGTTOU)
+        if wants_terminal and not self._is_foreground() and _left_alone():
+            self._send(SIGHUP)
+            self._send(SIGCONT)
+            return
+        if not (wants_terminal and self._is_foreground()):
             self.take_back()
             signal(SIGTTOU, self._ttou)
             # The keyboard would have stopped our whole group; a SIGSTOP was sent to one process.
@@ -67,10 +82,7 @@ class Loan:
             signal(SIGTTOU, SIG_IGN)
         if self._is_foreground():
             self._give()
-        try:
-            os.killpg(self.pgid, SIGCONT)
-        except OSError:
-            return
+        self._send(SIGCONT)
 
     def end(self) -> None:
         """Take the terminal back for good."""
@@ -79,9 +91,16 @@ class Loan:
 
     def _give(self) -> None:
         self._lent = True
+        signal(SIGTTOU, SIG_IGN)
         try:
             os.tcsetpgrp(0, self.pgid)
         except OSError:  # it has hung up
+            return
+
+    def _send(self, number: int) -> None:
+        try:
+            os.killpg(self.pgid, number)
+        except OSError:
             return
 
     def _is_foreground(self) -> bool:
@@ -89,3 +108,11 @@ class Loan:
             return os.tcgetpgrp(0) == self._ours
         except OSError:
             return False
+
+
+def _left_alone() -> bool:
+    """Return whether our parent is no process of our session, so that the kernel does not stop us either."""
+    try:
+        return os.getsid(os.getppid()) != os.getsid(0)
+    except OSError:
+        return True
