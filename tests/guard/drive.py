@@ -28,6 +28,8 @@ def main() -> int:
     runs = options.pop("runs", None)
     limits = options.pop("limits", (64 << 10, 1 << 20))
     own = runfile.create(runs, "run", head_limit=limits[0], tail_limit=limits[1]) if runs else None
+    if report:
+        options.setdefault("spool_dir", os.path.dirname(report))
     plan = Plan(tuple(sys.argv[2:]), dict(os.environ), inherit=(own.fd,) if own else (), **options)
     try:
         child = spawn(plan, signals)
