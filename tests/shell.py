@@ -30,6 +30,7 @@ class Shell:
     """A state directory and the command line on it."""
 
     def __init__(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, exist_ok=True)
         self.directory = directory
         self.prefix: tuple[str, ...] = ()  # what is put before the command, to become another user
         self.state = directory / "state"
@@ -121,3 +122,27 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < until, "it never came true"
         time.sleep(0.01)
+
+
+# Cron in its own mount and process namespace: it sees our crontab alone, and ends with everything it has started.
+_PRIVATE_CRON = """
+mount -t tmpfs none /run &&
+mount --bind "$1/crontabs" /var/spool/cron/crontabs &&
+mount --bind "$1/empty" /etc/cron.d &&
+mount --bind "$1/crontab" /etc/crontab &&
+exec /usr/sbin/cron -f
+"""
+
+
+def private_cron(place: Path, crontab: str, environ: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start Debian's cron on this system crontab; `place` is a directory to make. Kill it to end it all."""
+    for name in ("crontabs", "empty"):
+        (place / name).mkdir(parents=True)
+    (place / "crontab").write_text(crontab)
+    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _PRIVATE_CRON, "cron", str(place)]
+    silent: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
+    return subprocess.Popen(command, env={**os.environ, **(environ or {})}, **silent)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from shell import Shell, wait_until
+from shell import Shell, private_cron, wait_until
 
 CRON = "/usr/sbin/cron"
 
@@ -20,45 +18,23 @@ pytestmark = pytest.mark.skipif(
     reason="needs root, Debian's cron and unshare",
 )
 
-# Cron in its own mount and process namespace: it sees our crontab alone, and ends with everything it has started.
-PRIVATE_CRON = """
-mount -t tmpfs none /run &&
-mount --bind "$1/crontabs" /var/spool/cron/crontabs &&
-mount --bind "$1/empty" /etc/cron.d &&
-mount --bind "$1/crontab" /etc/crontab &&
-exec /usr/sbin/cron -f
-"""
 
-
-@pytest.fixture
-def cron(shell: Shell) -> Path:
-    """Give the directory in which a private cron looks for its tables."""
-    place = shell.directory / "cron"
-    for name in ("crontabs", "empty"):
-        (place / name).mkdir(parents=True)
-    (place / "crontab").touch()
-    return place
-
-
-def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell, cron: Path) -> None:
+def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell) -> None:
     run = f"{sys.executable} -m runguard run"
     variables = "".join(f"{name}={value}\n" for name, value in shell.environ.items() if name != "TZ")
-    (cron / "crontab").write_text(
+    crontab = (
         f"{variables}"
         f"* * * * * root {run} -j good -s '* * * * *' -z UTC -- sh -c 'echo done > {shell.directory}/good'\n"
         f"* * * * * root {run} -j bad -s '* * * * *' -z UTC -c 'echo to stderr >&2; exit 3' 2> {shell.directory}/bad\n"
         f"* * * * * root {run} -j twice -- sleep 20\n"
         f"* * * * * root {run} -j twice -- sleep 20\n"
     )
-    command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", PRIVATE_CRON, "cron", str(cron)]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as daemon:
-        try:
-            wait_until(lambda: len(runs(shell, "good", "bad", "twice")) >= 4, limit_s=75)
-        finally:
-            daemon.send_signal(signal.SIGKILL)
-            daemon.wait()
+    daemon = private_cron(shell.directory / "cron", crontab)
+    try:
+        wait_until(lambda: len(runs(shell, "good", "bad", "twice")) >= 4, limit_s=75)
+    finally:
+        daemon.send_signal(signal.SIGKILL)
+        daemon.wait()
     found = runs(shell, "good", "bad", "twice")
     assert found["good", "succeeded"]["window"]["due"] == found["bad", "failed"]["window"]["due"]
     assert found["good", "succeeded"]["window"]["due"].endswith(":00Z")
