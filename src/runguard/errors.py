@@ -106,9 +106,11 @@ class ZoneError(RunguardError):
         self.why = why
 
 
-def reason(error: OSError) -> str:
-    """Return the system's words for what went wrong, naming the limit that was met."""
-    said = error.strerror or str(error)
-    if error.errno == errno.EMFILE:
+def reason(error: Exception) -> str:
+    """Return what an error of the system or of Python says, naming the limit that was met."""
+    if isinstance(error, MemoryError):
+        return "out of memory (see ulimit -v)"
+    said = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
         return f"{said} (ulimit -n allows {os.sysconf('SC_OPEN_MAX')})"
     return said

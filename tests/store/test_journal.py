@@ -287,6 +287,140 @@ def test_a_line_that_does_not_fit_is_kept_aside_and_stops_nothing(place, journal
         assert file.read() == line + b"\n"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": {"key": "k"}},
+        {"window": [1]},
+        {"window": "k"},
+        {"window": {"key": 1, "start": 2, "due": 3, "label": 4, "nominal": 5, "zone": 6}},
+        {"attempt": True},
+        {"attempt": 1e308},
+        {"attempt": 2**70},
+        {"guard_pid": 2**70},
+        {"guard_pid": "x"},
+        {"revision": [2]},
+        {"trigger": {}},
+        {"trigger": None},
+        {"host": None},
+        {"supersedes": {"run": "x"}},
+        {"boot_id": 7},
+        {"run_id": "\udcff"},
+        {"run_id": None},
+        {"actor": []},
+        {"covers": {"first": "x", "last": "y"}},
+        {"covers": [1]},
+        {"at": 5},
+        {"kind": None},
+    ],
+    ids=str,
+)
+def test_a_start_with_an_odd_field_is_kept_aside_and_stops_nothing(place, journal, start, change):
+    path = journal.write("run.start", AT, start(None, run_id=ID + "2")[1])
+    with open(path, encoding="ascii") as file:
+        line = json.dumps({**json.loads(file.read()), **change})
+    with open(path, "w", encoding="ascii") as file:
+        file.write(line + "\n")
+    journal.write("run.start", AT, start(None, run_id=ID + "1")[1])
+    assert bring(place, journal).added == 1
+    assert waiting(journal) == [f"{ID}2.rejected"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"duration_s": 1e300}, {"duration_s": "x"}, {"exit_status": 2**70}, {"finished": 1}]
+)
+def test_a_finish_with_an_odd_field_is_kept_aside_and_stops_nothing(place, journal, start, finish, change):
+    place.write(start(1, run_id=ID + "1"))
+    journal.write("run.finish", AT, {**finish(ID + "1")[1], **change})
+    assert bring(place, journal).added == 0
+    assert waiting(journal) == [f"{ID}1.rejected"]
+
+
+def test_a_number_of_its_own_never_uses_up_the_numbers(place, journal, start):
+    journal.write("run.start", AT, start(2**63 - 1, run_id=ID + "1")[1])
+    bring(place, journal)
+    place.write(start(2))
+    assert place.reader().find_run("1").run_id == ID + "1"
+
+
+def beside(path):
+    """Return a file elsewhere that says what the journal could say."""
+    os.rename(path, f"{path}.elsewhere")
+    return f"{path}.elsewhere"
+
+
+PLANTED = {
+    "it is a symbolic link": lambda path: os.symlink(beside(path), path),
+    "it is no regular file": lambda path: (beside(path), os.mkfifo(path)),
+    "it is no regular file ": lambda path: (beside(path), os.mkdir(path)),
+    "it belongs to uid 54321": lambda path: os.chown(path, 54321, 54321),
+    "others may write to it (mode 0620); chmod 600 it": lambda path: os.chmod(path, 0o620),
+}
+planted = pytest.mark.parametrize("flaw", PLANTED)
+
+
+def plant(path, flaw):
+    if "uid" in flaw and os.geteuid() != 0:
+        pytest.skip("needs root to give a file away")
+    PLANTED[flaw](path)
+
+
+@planted
+def test_a_line_that_others_could_have_planted_is_not_read(place, journal, start, flaw):
+    path = journal.write("run.start", AT, start(None, run_id=ID + "1", key="L1")[1])
+    plant(path, flaw)
+    assert journal.entries() == []
+    store = place.open()
+    with store.write() as transaction:
+        done = journal.reconcile(transaction)
+    assert (done.added, done.remarks) == (0, (f"journal {path}: {flaw.strip()}; it is left for a later start",))
+    assert journal.clear(done) == []
+    assert os.path.lexists(path)
+
+
+@planted
+def test_a_reserve_that_others_could_have_planted_is_a_remark_and_neither_read_nor_written(place, journal, start, flaw):
+    spoil(journal)
+    journal.write("run.start", AT, start(None, run_id=ID + "1", key="L1")[1])
+    mend(journal)
+    plant(journal.reserve, flaw)
+    before = os.lstat(journal.reserve)
+    said = f"{journal.reserve}: {flaw.strip()} (uid {os.geteuid()})"
+    assert journal.prepare() == f"the journal has no reserve for a full disk: {said}"
+    assert journal.entries() == []
+    assert bring(place, journal).added == 0
+    spoil(journal)
+    with pytest.raises(NoTraceError) as refused:
+        journal.write("run.start", AT, start(None)[1])
+    assert str(refused.value).endswith(said)
+    assert (before.st_mode, before.st_mtime_ns) == (
+        os.lstat(journal.reserve).st_mode,
+        os.lstat(journal.reserve).st_mtime_ns,
+    )
+
+
+@planted
+def test_a_planted_file_takes_no_line_of_ours(place, journal, start, finish, flaw):
+    path = journal.write("run.start", AT, start(None, run_id=ID + "1")[1])
+    plant(path, flaw)
+    assert journal.write("run.finish", AT, finish(ID + "1")[1]) == journal.reserve
+
+
+@planted
+def test_a_planted_file_takes_no_line_that_is_kept_aside(place, journal, flaw):
+    rejected = f"{journal.directory}/a.rejected"
+    for path in (f"{journal.directory}/a.jsonl", rejected):
+        with open(path, "wb") as file:
+            file.write(b"{}\n")
+    plant(rejected, flaw)
+    store = place.open()
+    with store.write() as transaction:
+        done = journal.reconcile(transaction)
+    (remark,) = journal.clear(done)
+    assert remark.endswith(f": {flaw.strip()}; it stays and is read again")
+    assert os.path.exists(f"{journal.directory}/a.jsonl")
+
+
 def test_a_file_that_a_writer_holds_is_left_for_later(place, journal, start):
     import fcntl
 

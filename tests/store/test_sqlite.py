@@ -108,10 +108,71 @@ def test_the_database_of_another_program_is_left_alone(place):
     assert place.path.read_bytes() == before
 
 
-def test_a_directory_in_the_place_of_the_store_is_a_store_error(place):
-    place.path.mkdir(parents=True)
-    with pytest.raises(StoreError, match="cannot be opened"):
-        place.open().head()
+SPECIAL = {
+    "directory": os.mkdir,
+    "pipe": os.mkfifo,
+    "device": lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3)),
+}
+special = pytest.mark.parametrize("kind", SPECIAL)
+
+
+@special
+def test_what_is_no_regular_file_in_the_place_of_the_store_is_refused_and_left_as_it_is(place, kind):
+    place.path.parent.mkdir(parents=True)
+    make(place.path, kind)
+    before = os.lstat(place.path)
+    with pytest.raises(UnsafeError) as refused:
+        place.open()
+    assert str(refused.value) == (
+        f"store {place.path}: it is no regular file (uid {os.geteuid()}); nothing was started"
+    )
+    with pytest.raises(StoreError, match="it is no regular file"):
+        place.reader()
+    assert (before.st_mode, before.st_ctime_ns) == (os.lstat(place.path).st_mode, os.lstat(place.path).st_ctime_ns)
+
+
+@pytest.mark.parametrize("content", ["database", "nothing"])
+def test_a_store_of_another_account_is_refused_and_left_as_it_is(place, start, content):
+    if content == "database":
+        place.write(start(1))
+    else:
+        place.path.parent.mkdir(parents=True)
+        place.path.touch()
+    give_away(place.path)
+    before = os.stat(place.path)
+    with pytest.raises(UnsafeError, match=r"runguard\.sqlite: it belongs to uid 54321 \(uid 0\); nothing was started"):
+        place.open()
+    assert (before.st_mode, before.st_size) == (os.stat(place.path).st_mode, os.stat(place.path).st_size)
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o602])
+@pytest.mark.parametrize("content", ["database", "nothing"])
+def test_a_store_that_others_may_write_to_is_refused(place, start, mode, content):
+    if content == "database":
+        place.write(start(1))
+    else:
+        place.path.parent.mkdir(parents=True)
+        place.path.touch()
+    place.path.chmod(mode)
+    with pytest.raises(UnsafeError, match=rf"others may write to it \(mode {mode:04o}\); chmod 600 it"):
+        place.open()
+    assert stat.S_IMODE(place.path.stat().st_mode) == mode
+
+
+def test_a_store_that_becomes_anothers_while_it_is_open_is_refused(place, start):
+    store = place.open()
+    with store.write() as transaction:
+        transaction.append("run.start", 0, start(1)[1])
+    place.path.chmod(0o666)
+    with pytest.raises(UnsafeError, match="others may write to it"), store.write():
+        pass
+
+
+def test_an_empty_file_of_our_own_becomes_the_store(place, start):
+    place.path.parent.mkdir(parents=True)
+    place.path.touch(0o644)
+    place.write(start(1))
+    assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
 
 
 def test_a_file_that_is_no_database_is_kept_as_it_is(place):
@@ -258,12 +319,34 @@ def test_a_write_lock_replaced_while_open_is_taken_anew(place, start):
             pass
 
 
-@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo, os.mkdir])
-def test_a_write_lock_that_is_no_file_is_a_store_error(place, make):
+@special
+def test_a_write_lock_that_is_no_regular_file_is_refused(place, kind):
     place.path.parent.mkdir(parents=True)
-    make(place.path.parent / "write.lock")
-    with pytest.raises(StoreError, match=r"write\.lock"):
+    make(place.path.parent / "write.lock", kind)
+    with pytest.raises(UnsafeError, match=r"write\.lock: it is no regular file"):
         place.open()
+
+
+def test_a_write_lock_that_is_a_symbolic_link_is_not_followed(place, tmp_path):
+    place.path.parent.mkdir(parents=True)
+    place.path.parent.joinpath("write.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeError, match=r"write\.lock: it is a symbolic link"):
+        place.open()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_write_lock_of_another_account_is_refused(place, start):
+    place.write(start(1))
+    give_away(place.path.parent / "write.lock")
+    with pytest.raises(UnsafeError, match=r"write\.lock: it belongs to uid 54321"), place.open().write():
+        pass
+
+
+def test_a_write_lock_that_others_may_write_to_is_refused(place, start):
+    place.write(start(1))
+    (place.path.parent / "write.lock").chmod(0o666)
+    with pytest.raises(UnsafeError, match=r"write\.lock: others may write to it \(mode 0666\)"), place.open().write():
+        pass
 
 
 def test_a_stopped_writer_is_named_when_the_wait_is_over(place, start, child_environment):
@@ -343,9 +426,13 @@ def test_a_read_only_account_cannot_write(open_place, start, as_nobody):
         with open_place.open().write() as transaction:
             transaction.append("run.start", 0, start(2)[1])
 
-    assert "Permission denied (uid 65534)" in as_nobody(write)
-    (open_place.path.parent / "write.lock").chmod(0o666)
+    assert f"UnsafeError: store {open_place.path}: it belongs to uid 0 (uid 65534)" in as_nobody(write)
+    for name in ("runguard.sqlite", "write.lock"):
+        os.chown(open_place.path.parent / name, 65534, 65534)
+    open_place.path.chmod(0o444)
     assert f"StoreError: store {open_place.path}: read-only for uid 65534" in as_nobody(write)
+    (open_place.path.parent / "write.lock").chmod(0o400)
+    assert "write.lock: Permission denied (uid 65534)" in as_nobody(write)
 
 
 def test_an_account_without_any_access_is_told_so(open_place, start, as_nobody):
@@ -433,6 +520,19 @@ def leave_hot_journal(place, start, child_environment):
     place.write(start(1))
     subprocess.run([sys.executable, "-c", CRASH, str(place.path)], env=child_environment())
     assert (place.path.parent / "runguard.sqlite-journal").stat().st_size > 0
+
+
+def make(path, kind):
+    try:
+        SPECIAL[kind](path)
+    except PermissionError:
+        pytest.skip("needs the right to make a device")
+
+
+def give_away(path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to give a file away")
+    os.chown(path, 54321, 54321)
 
 
 def fill(path):

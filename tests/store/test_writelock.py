@@ -5,7 +5,10 @@ import threading
 
 import pytest
 
+from runguard.errors import StoreError
 from runguard.store import writelock
+from runguard.store.lines import Author
+from runguard.store.sqlite import open_store
 
 
 @pytest.fixture
@@ -99,3 +102,44 @@ def test_another_signal_does_not_end_the_wait(held):
 def test_nobody_else_is_an_unknown_process(held):
     assert writelock.holders(held[0]) == "an unknown process"
     assert writelock.holders(held[0] + ".missing") == "an unknown process"
+
+
+def test_a_stop_ends_the_wait_and_leaves_no_lock_behind(held):
+    told = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM]).start()
+    try:
+        assert writelock.take(opened(held[0]), 600, lambda: bool(told)) is False
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    fcntl.flock(held[1], fcntl.LOCK_UN)
+    fcntl.flock(opened(held[0]), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_lock_that_is_free_is_taken_also_after_a_stop(tmp_path):
+    path = tmp_path / "lock"
+    path.touch()
+    assert writelock.take(opened(path), 600, lambda: True) is True
+
+
+def test_without_a_stop_the_wait_takes_its_time(held):
+    assert writelock.take(opened(held[0]), 1.2, lambda: False) is False
+
+
+def test_a_store_says_what_it_waited_for_when_it_was_told_to_stop(tmp_path):
+    author = Author("alpha", {}, "0")
+    path = str(tmp_path / "db" / "rg.sqlite")
+    with open_store(path, author=author, create=True) as holding, holding.write():
+        told = open_store(path, author=author, create=True, stop=lambda: True)
+        with pytest.raises(StoreError, match="told to stop while waiting for an unknown process"), told.write():
+            pass
+    with open_store(path, author=author, create=True, stop=lambda: True) as store, store.write():
+        pass
+
+
+def test_a_store_that_is_only_being_created_ends_the_wait_too(tmp_path):
+    (tmp_path / "db").mkdir()
+    file = os.open(tmp_path / "db" / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    with pytest.raises(StoreError, match="told to stop while waiting for"):
+        open_store(str(tmp_path / "db" / "rg.sqlite"), author=Author("a", {}, "0"), create=True, stop=lambda: True)

@@ -6,28 +6,33 @@ import _sqlite3
 import os
 
 from runguard import private
-from runguard.errors import StoreError
+from runguard.errors import StoreError, reason
 from runguard.store import faults, sqlite
+from runguard.store.database import FAULTS
 from runguard.store.network import refuse_network
+from runguard.store.writelock import refuse_untrusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runguard.store.witness import Witness
-    from runguard.store.writelock import WriteLock
+    from runguard.store.writelock import Stop, WriteLock
 
 
-def create(path: str, lock: WriteLock, witness: Witness | None, wait_s: float, mountinfo: str | None) -> None:
+def create(
+    path: str, lock: WriteLock, witness: Witness | None, wait_s: float, mountinfo: str | None, stop: Stop | None = None
+) -> None:
     """Make the store behind the write lock, unless another start just did.
 
-    Raises StoreError where the witness knows of entries, UnsafeError on a network file system.
+    Raises StoreError where the witness knows of entries, UnsafeError on a network file system and where an empty file
+    is not our own.
     """
     directory = os.path.dirname(path)
     try:
         _make_directory(directory)
         refuse_network(path, os.stat(directory).st_dev, mountinfo)
     except OSError as error:
-        raise StoreError(path, f"{directory}: {error.strerror} (uid {os.geteuid()})") from error
-    lock.take(wait_s)
+        raise StoreError(path, f"{directory}: {reason(error)} (uid {os.geteuid()})") from error
+    lock.take(wait_s, stop)
     try:
         if not os.path.exists(path) or os.path.getsize(path) == 0:
             _refuse_to_begin_anew(path, witness)
@@ -39,7 +44,7 @@ def create(path: str, lock: WriteLock, witness: Witness | None, wait_s: float, m
             finally:
                 connection.close()
     except OSError as error:
-        raise StoreError(path, f"cannot be created: {error.strerror} (uid {os.geteuid()})") from error
+        raise StoreError(path, f"cannot be created: {reason(error)} (uid {os.geteuid()})") from error
     finally:
         lock.release()
 
@@ -87,9 +92,12 @@ def _make_directory(directory: str) -> None:
 
 def _make_file(path: str, directory: str) -> None:
     """Make the empty file 0600 before SQLite sees it, so that its own files get the same mode."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    os.fchmod(file, 0o600)
-    os.close(file)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        refuse_untrusted(path, os.fstat(file))
+        os.fchmod(file, 0o600)
+    finally:
+        os.close(file)
     place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(place)
@@ -106,5 +114,5 @@ def _migrate(connection: _sqlite3.Connection, path: str, version: int) -> None:
             scripts.append(file.read())
     try:
         connection.executescript("\n".join([*scripts, "COMMIT;"]))
-    except (_sqlite3.Error, MemoryError) as error:
+    except FAULTS as error:
         raise faults.failed(path, error) from error

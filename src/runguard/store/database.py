@@ -6,20 +6,28 @@ import _sqlite3
 import os
 import time
 
-from runguard.errors import StoreError
+from runguard.errors import StoreError, reason
 from runguard.record import NamedTuple
 from runguard.store import lines, statements
 from runguard.store.index import index
 from runguard.store.lines import Author
 from runguard.store.reads import Head, Ping, Reader
 from runguard.store.witness import Seen, Witness, look
-from runguard.store.writelock import WriteLock
+from runguard.store.writelock import WriteLock, refuse_untrusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import TracebackType
+    from types import ModuleType, TracebackType
     from typing import Any, Self
+
+    from runguard.store.writelock import Stop
+
+# What comes out of SQLite. It words some errors with bytes of a corrupt file.
+FAULTS = (_sqlite3.Error, MemoryError, UnicodeDecodeError)
+# What an entry may raise that does not fit: of an unknown shape, beyond the numbers of a database, nested too deep.
+UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_UNFIT_TO_SQLITE = (_sqlite3.IntegrityError, _sqlite3.InterfaceError, _sqlite3.ProgrammingError, _sqlite3.DataError)
 
 
 class Appended(NamedTuple):
@@ -37,7 +45,11 @@ class ReadOnlyStore(Reader):
         self.path = path
         self.remarks: list[str] = []
         self._connection = connection
-        self._statements = statements.load()
+        self._shapes: dict[str, set[tuple[type, ...]]] = {}  # statement → what its rows were like
+        try:
+            self._statements = statements.load()
+        except (OSError, MemoryError) as error:
+            raise failed(path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -46,10 +58,13 @@ class ReadOnlyStore(Reader):
         self.close()
 
     def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
-        try:
-            return self._open().execute(self._statements[name], parameters).fetchall()
-        except (_sqlite3.Error, MemoryError) as error:
-            raise failed(self.path, error) from error
+        from runguard.store import shapes
+
+        cursor, found = self._fetch(name, parameters)
+        columns = [column[0] for column in cursor.description]
+        if flaw := shapes.flaw(columns, found, self._shapes.setdefault(name, set())):
+            raise StoreError(self.path, f"the file is corrupt ({flaw}); nothing was repaired; keep it for the record")
+        return found
 
     def last_line(self) -> tuple[int, bytes] | None:
         """Return the number and the bytes of the last entry, or None."""
@@ -63,16 +78,19 @@ class ReadOnlyStore(Reader):
         if seq > seen.seq:
             line = next((old for (old,) in self.rows("line_at", seq=seen.seq)), b"")
         if seq < seen.seq or lines.digest(line) != seen.hash:
-            from runguard.store import faults
-
             found = f"the store ends at {seq}" if seq < seen.seq else "which the store has not or has otherwise"
-            raise faults.history_lost(self.path, witness, seen, found)
+            raise words(self.path).history_lost(self.path, witness, seen, found)
 
     def remark_witness(self, witness: Witness | None, error: Exception) -> None:
         """Remark that the witness cannot be read."""
-        from runguard.store import faults
+        self.remarks.append(words(self.path).damaged(witness, error))
 
-        self.remarks.append(faults.damaged(witness, error))
+    def _fetch(self, name: str, parameters: Mapping[str, Any]) -> tuple[_sqlite3.Cursor, list[tuple[Any, ...]]]:
+        try:
+            cursor = self._open().execute(self._statements[name], parameters)
+            return cursor, cursor.fetchall()
+        except FAULTS as error:
+            raise failed(self.path, error) from error
 
     def close(self) -> None:
         """Close the database."""
@@ -95,15 +113,20 @@ class Store(ReadOnlyStore):
         lock: WriteLock,
         witness: Witness | None,
         wait_s: float,
+        stop: Stop | None = None,
     ) -> None:
         super().__init__(path, None)
         self.author = author
         self.lock = lock
         self.witness = witness
         self.wait_s = wait_s
+        self.stop = stop
         self._open_locked = open_locked
         self._found: os.stat_result | None = None
         self._schema = 0  # the count of its changes
+
+    def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        return self._fetch(name, parameters)[1]
 
     def write(self) -> Transaction:
         """Return a transaction to enter: it queues for the write lock, commits at the end, undoes all on an error."""
@@ -120,14 +143,14 @@ class Store(ReadOnlyStore):
         """Send a statement and return how many rows it changed. Raises StoreError."""
         try:
             return self._open().execute(self._statements[name], parameters).rowcount
-        except (_sqlite3.Error, MemoryError) as error:
+        except FAULTS as error:
             raise failed(self.path, error) from error
 
     def control(self, statement: str) -> None:
         """Send a statement that begins or ends a transaction. Raises StoreError."""
         try:
             self._open().execute(statement)
-        except (_sqlite3.Error, MemoryError) as error:
+        except FAULTS as error:
             raise failed(self.path, error) from error
 
     def in_transaction(self) -> bool:
@@ -137,14 +160,19 @@ class Store(ReadOnlyStore):
     def open_locked(self, wait_s: float) -> None:
         """Open the file unless it is open. The caller holds the write lock.
 
-        Raises StoreError, also where the open file is no longer the one at the path.
+        Raises StoreError, also where the open file is no longer the one at the path, and UnsafeError where others
+        could have planted it.
         """
         try:
             found = os.stat(self.path)
         except OSError as error:
-            raise StoreError(self.path, f"{error.strerror} (uid {os.geteuid()})") from error
+            raise StoreError(self.path, f"{reason(error)} (uid {os.geteuid()})") from error
+        refuse_untrusted(self.path, found)
         if self._found is None:
-            self._connection, self._found = self._open_locked(self.path, self.witness, wait_s), found
+            try:
+                self._connection, self._found = self._open_locked(self.path, self.witness, wait_s), found
+            except (ImportError, OSError) as error:  # no descriptor is left to load what an upgrade needs
+                raise failed(self.path, error) from error
             self._schema = self._schema_version()
         elif not os.path.samestat(found, self._found):
             raise StoreError(self.path, "the file was replaced while it was open")
@@ -158,13 +186,13 @@ class Store(ReadOnlyStore):
     def _schema_version(self) -> int:
         try:
             (version,) = super()._open().execute("PRAGMA schema_version").fetchone()
-        except (_sqlite3.Error, MemoryError) as error:
+        except FAULTS as error:
             raise failed(self.path, error) from error
         return int(version)
 
     def _open(self) -> _sqlite3.Connection:
         if self._connection is None:
-            self.lock.take(self.wait_s)
+            self.lock.take(self.wait_s, self.stop)
             try:
                 self.open_locked(self.wait_s)
             finally:
@@ -184,7 +212,7 @@ class Transaction:
     def __enter__(self) -> Transaction:
         store = self.store
         until_s = time.monotonic() + store.wait_s
-        store.lock.take(store.wait_s)
+        store.lock.take(store.wait_s, store.stop)
         try:
             store.open_locked(max(until_s - time.monotonic(), 0.1))
             seen, damage = look(store.witness)
@@ -249,10 +277,10 @@ class Transaction:
         store.control("SAVEPOINT entry")
         try:
             self.append(kind, at_us, fields, author=author)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except UNFIT as error:
             why = f"{type(error).__name__}: {error}"
         except StoreError as error:
-            if error.__cause__ is not None and not isinstance(error.__cause__, _sqlite3.IntegrityError):
+            if error.__cause__ is not None and not isinstance(error.__cause__, _UNFIT_TO_SQLITE):
                 raise
             why = error.why
         else:
@@ -282,11 +310,22 @@ class Transaction:
             try:
                 self.store.witness.write(self._seq, self._hash)
             except OSError as error:
-                self.store.remarks.append(f"witness {self.store.witness.path}: {error.strerror}; it lags behind")
+                self.store.remarks.append(f"witness {self.store.witness.path}: {reason(error)}; it lags behind")
 
 
 def failed(path: str, error: Exception) -> StoreError:
-    """Return the StoreError that says why SQLite could not do what was asked."""
-    from runguard.store import faults  # only when something went wrong
+    """Return the StoreError that says why what was asked of the store could not be done."""
+    try:
+        stated: StoreError = words(path).failed(path, error)
+    except StoreError as missing:
+        return StoreError(path, f"{reason(error)}; {missing.why}")
+    return stated
 
-    return faults.failed(path, error)
+
+def words(path: str) -> ModuleType:
+    """Return the module that words faults. Raises StoreError where nothing is left to load it with."""
+    try:
+        from runguard.store import faults  # only when something went wrong
+    except (ImportError, OSError, MemoryError) as error:
+        raise StoreError(path, reason(error)) from error
+    return faults

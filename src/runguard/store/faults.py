@@ -5,7 +5,7 @@ from __future__ import annotations
 import _sqlite3
 import os
 
-from runguard.errors import StoreError
+from runguard.errors import StoreError, reason
 from runguard.store import writelock
 
 TYPE_CHECKING = False
@@ -20,8 +20,10 @@ _CONVERTED = "nothing was repaired; keep the file for the record"
 
 def failed(path: str, error: Exception) -> StoreError:
     """Return the StoreError that says in plain words why SQLite could not do what was asked."""
-    if isinstance(error, MemoryError):
-        return StoreError(path, "out of memory (see ulimit -v)")
+    if isinstance(error, UnicodeDecodeError):
+        return StoreError(path, f"the file is corrupt ({error}); {_CONVERTED}")
+    if isinstance(error, (OSError, MemoryError)):
+        return StoreError(path, reason(error))
     code = getattr(error, "sqlite_errorcode", 0)
     said = str(error)
     match code & 0xFF:
@@ -39,6 +41,8 @@ def failed(path: str, error: Exception) -> StoreError:
             why = _cannot_open(path)
         case 26:
             why = f"the file is corrupt or no SQLite database ({said}); {_CONVERTED}"
+        case _ if said.startswith("Could not decode"):
+            why = f"the file is corrupt (a text is no UTF-8); {_CONVERTED}"
         case _:
             why = said
     return StoreError(path, why)
@@ -81,7 +85,7 @@ def _cannot_open(path: str) -> str:
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError as error:
-        return f"cannot be opened: {error.strerror} (uid {os.geteuid()})"
+        return f"cannot be opened: {reason(error)} (uid {os.geteuid()})"
     return f"cannot be opened, or its directory cannot be written (uid {os.geteuid()})"
 
 

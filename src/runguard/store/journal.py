@@ -11,7 +11,7 @@ import errno
 import os
 
 from runguard import instant, private
-from runguard.errors import NoTraceError
+from runguard.errors import NoTraceError, reason
 from runguard.model import Earlier
 from runguard.record import NamedTuple
 from runguard.store import lines
@@ -62,18 +62,21 @@ class Journal:
         try:
             flaw = private.make(self.directory)
         except OSError as error:
-            flaw = error.strerror or str(error)
+            flaw = reason(error)
         unused = f"journal {self.directory}: {flaw} (uid {os.geteuid()}); it is not used" if flaw else ""
         return "; ".join(remark for remark in (unused, self._claim()) if remark)
 
     def _claim(self) -> str:
         try:
-            if os.stat(self.reserve).st_size >= RESERVE_BYTES:
+            found = os.lstat(self.reserve)
+            if found.st_size >= RESERVE_BYTES and not private.file_flaw(found):
                 return ""
         except OSError:
             pass
-        from runguard.store import reserve  # once in the life of a state directory
-
+        try:
+            from runguard.store import reserve  # once in the life of a state directory
+        except (ImportError, OSError) as error:
+            return f"the journal has no reserve for a full disk: {reason(error)}"
         return reserve.claim(self.reserve)
 
     def write(self, kind: str, at_us: int, fields: dict[str, Any]) -> str:
@@ -87,7 +90,7 @@ class Journal:
             _make(self.directory)
             _append(path, line, self.wait_s)
         except OSError as error:
-            return self._write_reserve(line, f"{path}: {error.strerror}")
+            return self._write_reserve(line, f"{path}: {reason(error)}")
         return path
 
     def pending(self) -> bool:
@@ -133,8 +136,10 @@ class Journal:
         """
         if not self.pending():
             return Reconciled(0, ())
-        from runguard.store import reconciling
-
+        try:
+            from runguard.store import reconciling
+        except (ImportError, OSError) as error:  # no descriptor is left
+            return Reconciled(0, (f"journal {self.directory}: {reason(error)}; it is left for a later start",))
         return reconciling.reconcile(self, transaction)
 
     def clear(self, reconciled: Reconciled) -> list[str]:
@@ -146,25 +151,49 @@ class Journal:
         return reconciling.clear(self, reconciled)
 
     def _write_reserve(self, line: bytes, why: str) -> str:
-        from runguard.store import reserve
-
         try:
+            from runguard.store import reserve
+
             reserve.add(self.reserve, line, self.wait_s)
-        except OSError as error:
-            message = f"no trace can be kept: {why}; {self.reserve}: {error.strerror} (uid {os.geteuid()})"
+        except (ImportError, OSError) as error:
+            message = f"no trace can be kept: {why}; {self.reserve}: {reason(error)} (uid {os.geteuid()})"
             raise NoTraceError(message) from error
         return self.reserve
 
 
+def opened(path: str, flags: int) -> int:
+    """Open the file, with O_CREAT made 0600 whatever the umask, and return it.
+
+    Raises OSError, also where it is no regular file of our own that nobody else may write to: what it says could be
+    anybody's. No link is followed and no pipe waited for.
+    """
+    try:
+        file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EACCES) and (flaw := _flaw(path)):
+            raise OSError(errno.EPERM, flaw) from error
+        raise
+    try:
+        found = os.fstat(file)
+        if flaw := private.file_flaw(found):
+            raise OSError(errno.EPERM, flaw)
+        if flags & os.O_CREAT and found.st_size == 0:
+            os.fchmod(file, 0o600)
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
 def locked(path: str, flags: int, wait_s: float) -> int:
-    """Open the file and lock it, and return it; the lock goes with the close. Raises OSError.
+    """Open the file as `opened` does and lock it; the lock goes with the close. Raises OSError.
 
     A file that is removed while we wait is opened anew.
     """
     from runguard.store import writelock
 
     while True:
-        file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        file = opened(path, flags)
         try:
             if not writelock.take(file, wait_s):
                 raise TimeoutError(0, f"locked by {writelock.holders(path)}")
@@ -188,9 +217,7 @@ def _append(path: str, line: bytes, wait_s: float) -> None:
     file = locked(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, wait_s)
     try:
         size = os.fstat(file).st_size
-        if size == 0:
-            os.fchmod(file, 0o600)
-        elif os.pread(file, 1, size - 1) != b"\n":
+        if size and os.pread(file, 1, size - 1) != b"\n":
             line = b"\n" + line  # what was torn before stays a line of its own
         try:
             written = os.write(file, line)
@@ -231,10 +258,17 @@ def names(directory: str) -> list[str]:
         return []
 
 
+def _flaw(path: str) -> str:
+    try:
+        return private.file_flaw(os.lstat(path))
+    except OSError:
+        return ""
+
+
 def _begins(reserve: str) -> bool:
     """Tell whether the reserve holds anything: its first byte is no NUL."""
     try:
-        file = os.open(reserve, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = opened(reserve, os.O_RDONLY)
     except OSError:
         return False
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runguard.errors import StoreError
 from runguard.model import Earlier, Revision, Schedule
 from runguard.record import NamedTuple
 from runguard.store import lines
@@ -79,6 +80,8 @@ class Head(NamedTuple):
 
 class Reader:
     """The questions. A subclass sends the statements."""
+
+    path: str
 
     def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
         """Send the named statement and return all rows. Raises StoreError."""
@@ -247,14 +250,17 @@ class Reader:
             left = None if left is None else left - size
 
     def entries(self, run_id: str) -> list[dict[str, Any]]:
-        """Return what the ledger says of a run: its start or refusal, its finish, a late finish. None: no entries."""
+        """Return what the ledger says of a run: its start or refusal, its finish, a late finish. None: no entries.
+
+        Raises StoreError where one of them is damaged: it is no JSON, or the entry after it names another hash.
+        """
         run = self.run(run_id)
         if run is None:
             return []
         found = []
         for seq in (run.start_seq, run.finish_seq, run.late_seq):
             if seq is not None:
-                found += [lines.parse(line) for (line,) in self.rows("line_at", seq=seq)]
+                found += [self._sound(seq, line) for (line,) in self.rows("line_at", seq=seq)]
         return found
 
     def output(self, run_id: str) -> tuple[bytes, bytes] | None:
@@ -270,6 +276,19 @@ class Reader:
     def jobs(self) -> list[str]:
         """Return the name of every job that was ever registered or started, sorted."""
         return [job for (job,) in self.rows("jobs")]
+
+    def _sound(self, seq: int, line: bytes) -> dict[str, Any]:
+        entry = self._parsed(seq, line)
+        for (after,) in self.rows("line_at", seq=seq + 1):
+            if self._parsed(seq + 1, after).get("prev") != lines.digest(line):
+                raise StoreError(self.path, f"entry {seq} of the ledger is damaged: entry {seq + 1} names another hash")
+        return entry
+
+    def _parsed(self, seq: int, line: bytes) -> dict[str, Any]:
+        try:
+            return lines.parse(line)
+        except (ValueError, RecursionError) as error:
+            raise StoreError(self.path, f"entry {seq} of the ledger is damaged: {error}") from error
 
     def _first(self, name: str, **parameters: Any) -> int | None:
         for (value,) in self.rows(name, **parameters):

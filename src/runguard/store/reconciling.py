@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from runguard import instant
+from runguard.errors import reason
 from runguard.record import NamedTuple
 from runguard.store import lines, reserve
-from runguard.store.journal import Reconciled, Source, locked, names
+from runguard.store.database import UNFIT
+from runguard.store.journal import Reconciled, Source, locked, names, opened
 from runguard.store.lines import Author
 
 TYPE_CHECKING = False
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from runguard.store.journal import Journal
 
 _ORDER = {"run.start": 0, "run.refused": 0, "run.finish": 1}
+# What may be missing or null, and is of one kind where it is not: the tables would take others too.
+_INTEGERS = ("revision", "guard_pid", "exit_status", "returned", "signal")
+_TEXTS = ("trigger", "reason", "boot_id", "supersedes", "why")
 
 
 class _Line(NamedTuple):
@@ -66,7 +71,7 @@ def clear(journal: Journal, reconciled: Reconciled) -> list[str]:
         except FileNotFoundError:
             continue  # another start was faster
         except OSError as error:
-            remarks.append(f"journal {source.path}: {error.strerror}; it stays and is read again")
+            remarks.append(f"journal {source.path}: {reason(error)}; it stays and is read again")
     return remarks
 
 
@@ -80,7 +85,7 @@ def _sources(journal: Journal) -> tuple[list[Source], list[str]]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            remarks.append(f"journal {path}: {error.strerror}; it is left for a later start")
+            remarks.append(f"journal {path}: {reason(error)}; it is left for a later start")
     return [source for source in sources if source.length or not source.is_reserve], remarks
 
 
@@ -108,7 +113,7 @@ def _sorted(sources: list[Source]) -> tuple[list[_Line], list[tuple[Source, byte
             try:
                 entry = lines.parse(raw)
                 at_us = _judge(entry)
-            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            except UNFIT as error:
                 torn.append((source, raw, f"{type(error).__name__}: {error}"))
             else:
                 fitting.append(_Line(at_us, _ORDER[entry["kind"]], entry, raw, source))
@@ -121,24 +126,38 @@ def _judge(entry: dict[str, Any]) -> int:
     kind = entry["kind"]
     if kind not in _ORDER:
         raise ValueError(f"the kind {kind!r} is not known here")
-    if not isinstance(entry["run_id"], str) or not isinstance(entry["actor"], dict):
-        raise TypeError("run_id or actor is of another kind")
-    if kind != "run.finish" and not isinstance(entry["job"], str):
-        raise TypeError("job is of another kind")
+    for name in ("run_id", "host", "version", "outcome" if kind == "run.finish" else "job"):
+        _refuse_other(entry[name], str)
+    _refuse_other(entry["actor"], dict)
+    for optional, type_of_value in ((_INTEGERS, int), (_TEXTS, str)):
+        for name in optional:
+            if entry.get(name) is not None:
+                _refuse_other(entry[name], type_of_value)
+    if kind != "run.finish" and (window := entry["window"]) is not None:
+        for name in ("key", "start", "due", "label", "nominal", "zone"):
+            _refuse_other(window[name], str)
+        instant.from_rfc3339(window["due"])
     if kind == "run.start":
-        entry["attempt"] + 0
-        (entry["window"] or {}).get("key")
+        _refuse_other(entry["attempt"], int)
         if (covers := entry.get("covers")) is not None:
             instant.from_rfc3339(covers["first"]), instant.from_rfc3339(covers["last"])
-    if kind == "run.finish":
-        entry["outcome"] + ""
-    if not isinstance(entry["host"], str) or not isinstance(entry["version"], str):
-        raise TypeError("host or version is of another kind")
     return instant.from_rfc3339(entry["at"])
+
+
+def _refuse_other(value: object, kind: type) -> None:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
 
 
 def _bring(transaction: Transaction, line: _Line) -> str:
     """Append one entry; returns "", "known" where the ledger has it, or why it does not fit."""
+    try:
+        return _append(transaction, line)
+    except UNFIT as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _append(transaction: Transaction, line: _Line) -> str:
     entry = line.entry
     run = transaction.store.run(entry["run_id"])
     if entry["kind"] == "run.finish":
@@ -151,7 +170,7 @@ def _bring(transaction: Transaction, line: _Line) -> str:
         return "known"
     fields = {key: value for key, value in entry.items() if key not in lines.HEADER}
     if entry["kind"] != "run.finish":
-        fields["number"] = fields.get("number") or transaction.store.next_number()
+        fields["number"] = transaction.store.next_number()  # its own could be beyond what is left of the numbers
         fields["revision"] = fields.get("revision") or _revision(transaction, entry)
     fields["journaled"] = True
     author = Author(entry["host"], entry["actor"], entry["version"])
@@ -186,9 +205,8 @@ def _clear(source: Source, aside: list[bytes], beside: str) -> None:
 
 
 def _keep(path: str, raw_lines: list[bytes]) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    file = opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
-        os.fchmod(file, 0o600)
         for raw in raw_lines:
             os.write(file, raw if raw.endswith(b"\n") else raw + b"\n")
         os.fsync(file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 
+from runguard.errors import reason
 from runguard.store import journal
 
 
@@ -20,14 +21,13 @@ def claim(path: str) -> str:
     try:
         file = journal.locked(path, os.O_RDWR | os.O_CREAT, journal.LOCK_WAIT_S)
         try:
-            os.fchmod(file, 0o600)
             missing = journal.RESERVE_BYTES - os.fstat(file).st_size
             if missing > 0:
                 _write(file, bytes(missing), journal.RESERVE_BYTES - missing)
         finally:
             os.close(file)
     except OSError as error:
-        return f"the journal has no reserve for a full disk: {path}: {error.strerror} (uid {os.geteuid()})"
+        return f"the journal has no reserve for a full disk: {path}: {reason(error)} (uid {os.geteuid()})"
     return ""
 
 

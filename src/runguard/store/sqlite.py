@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import _sqlite3
 import os
+import stat
 
-from runguard.errors import StoreError
-from runguard.store.database import ReadOnlyStore, Store, failed
+from runguard.errors import StoreError, reason
+from runguard.store.database import FAULTS, ReadOnlyStore, Store, failed, words
 from runguard.store.lines import Author
 from runguard.store.witness import Witness, look
-from runguard.store.writelock import WriteLock
+from runguard.store.writelock import WriteLock, refuse_untrusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.store.writelock import Stop
 
 APPLICATION_ID = 1919382116  # "rgrd"
 SCHEMA = 1
@@ -32,14 +37,17 @@ def open_store(
     witness_directory: str | None = None,
     wait_s: float = WAIT_S,
     mountinfo: str | None = None,
+    stop: Stop | None = None,
 ) -> Store:
     """Return the store at `path` for writing; with `create`, make it where there is none yet.
 
     The directory is made 0700 where it is missing and the files 0600, whatever the umask. `mountinfo` replaces
     `/proc/self/mountinfo`. An existing file is opened by the first write or question, behind the write lock, so that
-    a start queues once and nothing is polled beside another's commit.
+    a start queues once and nothing is polled beside another's commit. Once `stop` returns true,
+    waiting for the lock ends within a second, with a StoreError.
 
-    Raises UnsafeError for a network file system. Here or at the first use raises StoreError where the store cannot be
+    Raises UnsafeError for a network file system, and where the file or the lock is no regular file, belongs to another
+    account or may be written by others. Here or at the first use raises StoreError where the store cannot be
     used, where its schema is newer than this program, and where it is missing, empty or rewound though the witness
     knows more ("history lost"): it is never repaired and never begun anew.
     """
@@ -47,17 +55,22 @@ def open_store(
     lock = WriteLock(path)
     witness = Witness(witness_directory, path) if witness_directory else None
     found = _status(path)
-    if found is None or found.st_size == 0:
-        from runguard.store import creation  # once in the life of a store
+    if found is not None:
+        refuse_untrusted(path, found)
+    try:
+        if found is None or found.st_size == 0:
+            from runguard.store import creation  # once in the life of a store
 
-        if not create:
-            raise creation.absent(path, witness)
-        creation.create(path, lock, witness, wait_s, mountinfo)
-    elif mountinfo is not None or os.major(found.st_dev) == _NO_DISK:
-        from runguard.store import network
+            if not create:
+                raise creation.absent(path, witness)
+            creation.create(path, lock, witness, wait_s, mountinfo, stop)
+        elif mountinfo is not None or os.major(found.st_dev) == _NO_DISK:
+            from runguard.store import network
 
-        network.refuse_network(path, found.st_dev, mountinfo)
-    return Store(path, _open_locked, author, lock, witness, wait_s)
+            network.refuse_network(path, found.st_dev, mountinfo)
+    except (ImportError, OSError) as error:  # no descriptor is left
+        raise failed(path, error) from error
+    return Store(path, _open_locked, author, lock, witness, wait_s, stop)
 
 
 def open_reader(path: str, *, witness_directory: str | None = None, wait_s: float = READER_WAIT_S) -> ReadOnlyStore:
@@ -70,17 +83,15 @@ def open_reader(path: str, *, witness_directory: str | None = None, wait_s: floa
     witness = Witness(witness_directory, path) if witness_directory else None
     seen, damage = look(witness)
     found = _status(path)
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise StoreError(path, "it is no regular file")
     if found is None or found.st_size == 0:
-        from runguard.store import creation
-
-        raise creation.absent(path, witness)
+        raise _absent(path, witness)
     connection = connect(path, "ro", wait_s)
     try:
         version = identify(connection, path)
     except StoreError as error:
-        from runguard.store import faults
-
-        if not faults.needs_rollback(error):
+        if not words(path).needs_rollback(error):
             raise
         connection.close()
         _roll_back(path, wait_s)
@@ -101,7 +112,7 @@ def connect(path: str, mode: str, wait_s: float) -> _sqlite3.Connection:
     place = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
     try:
         return _sqlite3.connect(f"file://{place}?mode={mode}", timeout=wait_s, isolation_level=None, uri=True)
-    except (_sqlite3.Error, MemoryError) as error:
+    except FAULTS as error:
         raise failed(path, error) from error
 
 
@@ -113,7 +124,7 @@ def identify(connection: _sqlite3.Connection, path: str) -> int:
         if application == APPLICATION_ID:
             return int(version)
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    except (_sqlite3.Error, MemoryError) as error:
+    except FAULTS as error:
         raise failed(path, error) from error
     if pages == 0:
         return 0
@@ -133,11 +144,19 @@ def _open_locked(path: str, witness: Witness | None, wait_s: float) -> _sqlite3.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA foreign_keys = ON")
-    except (_sqlite3.Error, MemoryError) as error:
+    except FAULTS as error:
         raise failed(path, error) from error
     if mode != "truncate":
         raise StoreError(path, f"its journal mode is {mode} and cannot be changed now")
     return connection
+
+
+def _absent(path: str, witness: Witness | None) -> StoreError:
+    try:
+        from runguard.store import creation
+    except (ImportError, OSError) as error:  # no descriptor is left
+        return failed(path, error)
+    return creation.absent(path, witness)
 
 
 def _roll_back(path: str, wait_s: float) -> None:
@@ -163,4 +182,4 @@ def _status(path: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise StoreError(path, f"{getattr(error, 'strerror', error)} (uid {os.geteuid()})") from error
+        raise StoreError(path, f"{reason(error)} (uid {os.geteuid()})") from error
