@@ -90,7 +90,7 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
 def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> Verdict:
     """Take the lock, record, run, record, let go, tell. Raises the errors that refuse a start."""
     places = _private_places(prepared)
-    books = Books(prepared, places, voice)
+    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
     code = code_of(prepared.start)
     fields = fields_of(prepared, code)
     held = _lock(prepared, places, books, fields)
