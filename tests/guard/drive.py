@@ -57,8 +57,9 @@ def main() -> int:
             "omitted_bytes": kept.omitted_bytes,
             "modules": sorted(sys.modules),
         }
-        with open(report, "w") as file:
+        with open(f"{report}.new", "w") as file:
             json.dump(content, file)
+        os.rename(f"{report}.new", report)  # whoever waits for it finds it whole
     return 128 + ended.signal if ended.signal is not None else ended.exit_status or 0
 
 
