@@ -145,7 +145,12 @@ class Books:
             self._close()
 
     def _failure(self, error: Exception) -> StoreError:
-        from runguard.guard.mishaps import as_store_error  # only where something is wrong
+        if isinstance(error, StoreError):
+            return error
+        try:
+            from runguard.guard.mishaps import as_store_error  # only where something is wrong
+        except (ImportError, OSError):  # no descriptor is left
+            return StoreError(self._places.store, f"{error!r}")
 
         return as_store_error(self._places.store, error)
 
