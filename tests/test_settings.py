@@ -6,7 +6,7 @@ import pytest
 
 from runguard import settings
 from runguard.errors import UsageError
-from runguard.settings import BY_NAME, TABLE, Settings
+from runguard.settings import BY_NAME, TABLE, Request, Settings
 
 
 def test_every_setting_is_a_field_and_every_field_a_setting() -> None:
@@ -95,11 +95,8 @@ def test_an_option_that_decides_windows_or_pings_is_judged_later() -> None:
 
 
 def test_a_request_takes_the_name_of_its_command() -> None:
-    assert settings.request({"output": "never"}, ["/opt/send", "-x"]) == (
-        {"output": "never"},
-        ("/opt/send", "-x"),
-        "send",
-    )
+    found = settings.request({"output": "never"}, ["/opt/send", "-x"])
+    assert found == Request({"output": "never"}, ("/opt/send", "-x"), "send")
 
 
 def test_a_given_name_wins() -> None:

@@ -118,10 +118,6 @@ TABLE = (
     Setting("timeout", "duration", "Stop the command after D: TERM to its process group (default, and 0: never).",
             field="timeout_s", short="t", metavar="D"),
     Setting("kill_after", "duration", "KILL what is left D after the TERM.", 10.0, field="kill_after_s", metavar="D"),
-    Setting("catch_up", "choice", "Windows missed before this one: leave them; answer them with this run; run each,"
-            " oldest first, before this one; or one run whose window spans them.", "none", choices=CATCH_UPS),
-    Setting("catch_up_limit", "integer", "At most so many runs of --catch-up all in one start.", 100, metavar="N",
-            low=1, high=100_000),
     Setting("output", "choice", "What of the command's output reaches our own stdout and stderr.", "always",
             choices=OUTPUTS),
     Setting("ping", "url", "Heartbeat address; file:/PATH reads it from a file.", metavar="URL", breaks="ping"),
@@ -133,6 +129,10 @@ TABLE = (
             metavar="TEXT"),
     Setting("conflict_exit", "integer", "Exit status when refused because an earlier run lives.", 75, metavar="N",
             low=0, high=255),
+    Setting("catch_up", "choice", "Windows missed before this one: leave them; answer them with this run; run each,"
+            " oldest first, before this one; or one run whose window spans them.", "none", choices=CATCH_UPS),
+    Setting("catch_up_limit", "integer", "At most so many runs of --catch-up all in one start.", 100, metavar="N",
+            low=1, high=100_000),
     Setting("dry_run", "flag", "Say which window this would answer, what would happen and why; do nothing.", False,
             place=OPTION),
     Setting("store", "path", "SQLite file of the records (default: db/runguard.sqlite in the state directory).",

@@ -107,5 +107,6 @@ def test_both_readers_agree_on_sound_lines(options: list[list[str]], end: list[s
 def test_what_is_read(
     arguments: list[str], values: dict[str, object] | None, command: tuple[str, ...] | None, job: str | None
 ) -> None:
-    assert fast.read(arguments) == (None if values is None else (values, command, job))
-    assert by_click(arguments) == (None if values is None else (values, command, job))
+    expected = None if values is None else Request(values, command or (), job or "")
+    assert fast.read(arguments) == expected
+    assert by_click(arguments) == expected

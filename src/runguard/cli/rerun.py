@@ -27,13 +27,15 @@ the job's own (key `command`), else what was recorded: arguments, directory and 
 """
 
 STATUSES = (
-    ("the command's", "whenever it ran"),
+    ("N", "the command's own status, whenever it ran; 128+N if signal N ended it"),
     ("2", "usage, an unknown run, job or window, or a recorded command with masked secrets"),
     ("74", "no trace could be written, or the store cannot be read"),
     ("75", "refused: an earlier run lives"),
     ("78", "a mistake in the configuration, or a start that would be unsafe"),
     ("124", "timed out; 137 if it took KILL"),
-    ("125-127", "the command could not be started, is not executable, was not found"),
+    ("125", "the command could not be spawned"),
+    ("126", "the command is not executable"),
+    ("127", "the command was not found"),
 )
 
 

@@ -10,7 +10,7 @@ from runguard.cli.options import Command
 from runguard.cli.output import page
 from runguard.errors import UsageError
 from runguard.guard.expecting import expecting
-from runguard.guard.registering import change_fields
+from runguard.guard.start import change_fields
 from runguard.guard.writing import writing
 from runguard.instant import rfc3339
 from runguard.model import Revision

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runguard.guard.decide import OFF_SCHEDULE_US, Question
-from runguard.guard.start import Expected, schedule_fields
-from runguard.instant import SECOND_US, rfc3339
+from runguard.guard.start import Expected, change_fields
+from runguard.instant import SECOND_US
 from runguard.model import Revision
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
@@ -51,11 +51,11 @@ def _answer(store: Reader, start: Start, early_us: int) -> Answer:
     known = store.revisions(start.job)
     latest = known[-1] if known else None
     if start.expected is None:
-        change = None if latest or store.registered(start.job) else _change(start.job, "registered", None)
+        change = None if latest or store.registered(start.job) else change_fields(start.job, "registered", None)
         return Answer(None, latest.number if latest else None, change)
     if latest is None:
         first = Revision(1, start.expected.schedule, start.expected.resolution.window.start_us)
-        return Answer(start.expected, 1, _change(start.job, "registered", first))
+        return Answer(start.expected, 1, change_fields(start.job, "registered", first))
     # A revision that was opened while the clock was ahead, and dues that were answered then, count for nothing once it
     # is back: they would hold the job up until that time comes.
     latest_us = max(start.at_us, start.intended_us) + early_us
@@ -75,7 +75,7 @@ def _answer(store: Reader, start: Start, early_us: int) -> Answer:
         early_us=early_us,
     )
     opened = Revision(latest.number + 1, start.expected.schedule, after_us)
-    change = _change(start.job, "schedule" if latest.schedule else "registered", opened)
+    change = change_fields(start.job, "schedule" if latest.schedule else "registered", opened)
     return _answer_across([*known, opened], start, early_us, change)
 
 
@@ -116,13 +116,3 @@ def _answer_across(known: list[Revision], start: Start, early_us: int, change: d
     resolution = revisions.resolve(expecting.succession, start.intended_us, early_us=early_us)
     origin = expecting.origin(resolution.window)
     return Answer(Expected(origin.schedule, None, origin.tzdata, resolution), origin.revision, change)
-
-
-def _change(job: str, change: str, revision: Revision | None) -> dict[str, Any]:
-    return {
-        "job": job,
-        "change": change,
-        "revision": revision.number if revision else None,
-        "schedule": schedule_fields(revision.schedule) if revision and revision.schedule else None,
-        "after": rfc3339(revision.after_us) if revision else None,
-    }

@@ -98,7 +98,6 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
         return refused(_refuse_for_overlap(prepared, places, books, fields, voice))
     work: RunFile | None = None
     recorded: Appended | None = None
-    alone = True  # no command of ours lives
     try:
         held.note(holding.note(prepared.start, fields["argv"]))
         work = _run_file(prepared, places, voice)
@@ -110,19 +109,16 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
         plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
-        alone = False
         done = execute(plan, signals, capture, code, work, beside, prepared.settings.min_time_s)
-        alone = True
         _say_what_was_wrong(prepared, done, voice)
         recorded = _record_end(prepared, books, done, voice)
         if recorded is None and work is not None:
             work.leave()  # with its output, for whoever brings the journal over
             work = None
     finally:
-        if alone:  # otherwise the command has inherited both, and keeps them as long as it lives
-            if work is not None:
-                work.remove()
-            held.release()
+        if work is not None:
+            work.remove()
+        held.release()
     if monitor is not None:
         books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
     return done.verdict
@@ -200,10 +196,14 @@ def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice)
     kept = done.capture.kept()
     head, tail = kept.head, kept.tail
     if kept.kept_bytes:
-        from runguard.guard.excerpts import masked  # most jobs say nothing
+        try:
+            from runguard.guard.excerpts import masked  # most jobs say nothing
 
-        mask = (prepared.secrets, prepared.settings.mask)
-        head, tail = masked(head, *mask), masked(tail, *mask)
+            mask = (prepared.secrets, prepared.settings.mask)
+            head, tail = masked(head, *mask), masked(tail, *mask)
+        except MemoryError:
+            voice("no memory was left to mask the output: it is not kept")
+            head = tail = b""
     fields = {
         **finish_fields(prepared.start.run_id, done.verdict, done.ended, done.hashed, voice.masked),
         "finished": rfc3339(clock.look().wall_us),

@@ -57,7 +57,7 @@ def lives(pid: int | None, ticks: int | None, boot: str) -> bool:
 def command_line(pid: int) -> str:
     """Return the command line of a process for display, secrets masked by their shape, or its short name."""
     argv = _read(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
-    line = " ".join(mask_argv(argv, {})[0])
+    line = " ".join(mask_argv(argv, ())[0])
     return line or f"[{_read(f'/proc/{pid}/comm').strip() or pid}]"
 
 

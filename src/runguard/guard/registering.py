@@ -11,9 +11,8 @@ import os
 from runguard import config, paths, zones
 from runguard.config.merge import dotted, place
 from runguard.errors import ConfigError, RunguardError, ScheduleError, ZoneError
-from runguard.guard.start import schedule_fields
+from runguard.guard.start import change_fields
 from runguard.guard.writing import author, writing
-from runguard.instant import rfc3339
 from runguard.model import Revision, Schedule
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
@@ -107,17 +106,6 @@ def _changes(
             continue
         after_us = max(due_us, store.last_answered_due_us(job) or due_us, latest.after_us)
         yield change_fields(job, "schedule", Revision(latest.number + 1, schedule, after_us))
-
-
-def change_fields(job: str, change: str, revision: Revision) -> dict[str, Any]:
-    """Return the fields of `job.changed`: how the ledger tells that a revision was opened."""
-    return {
-        "job": job,
-        "change": change,
-        "revision": revision.number,
-        "schedule": schedule_fields(revision.schedule) if revision.schedule else None,
-        "after": rfc3339(revision.after_us),
-    }
 
 
 def _timetable(path: str, job: str, schedule: Schedule) -> Timetable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runguard.instant import rfc3339
-from runguard.model import Asked, Covers, Resolution, Schedule, Window
+from runguard.model import Asked, Covers, Resolution, Revision, Schedule, Window
 from runguard.record import NamedTuple
 from runguard.schedule.windows import Timetable
 
@@ -120,4 +120,16 @@ def schedule_fields(schedule: Schedule) -> dict[str, object]:
         "policy": schedule.policy,
         "gap": schedule.gap,
         "fold": schedule.fold,
+    }
+
+
+def change_fields(job: str, change: str, revision: Revision | None) -> dict[str, object]:
+    """Return the fields of `job.changed`: how the ledger tells that a job was registered, edited or retired."""
+    schedule = revision.schedule if revision else None
+    return {
+        "job": job,
+        "change": change,
+        "revision": revision.number if revision else None,
+        "schedule": schedule_fields(schedule) if schedule else None,
+        "after": rfc3339(revision.after_us) if revision else None,
     }
