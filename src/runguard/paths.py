@@ -64,6 +64,22 @@ def prepare(directory: str) -> str:
     return directory
 
 
+def prepare_shared(directory: str) -> None:
+    """Create the directory of a store that was named, where it is missing. Raises UnsafeError.
+
+    One that exists need not be private, but nobody else may be able to replace what is ours in it.
+    """
+    if not os.path.isdir(directory):
+        prepare(directory)
+        return
+    try:
+        why = private.shared_flaw(directory)
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise UnsafeError(f"store directory {directory}: {why} (uid {os.geteuid()}); nothing was started")
+
+
 def default_store(state: str) -> str:
     """Return the path of the SQLite file that is used where none is named."""
     return os.path.join(state, "db", "runguard.sqlite")

@@ -24,6 +24,20 @@ def flaw(directory: str, owner: int | None = None) -> str:
     return ""
 
 
+def shared_flaw(directory: str) -> str:
+    """Return why others could replace what is ours in `directory`, or "". Raises OSError.
+
+    Less is asked of a directory that is not runguard's own: it belongs to us or to root, and where all may write in it
+    the sticky bit keeps them from what is ours.
+    """
+    found = os.stat(directory)
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to uid {found.st_uid}"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return f"all may write in it (mode {stat.S_IMODE(found.st_mode):04o}); chmod o-w it"
+    return ""
+
+
 def file_flaw(found: os.stat_result) -> str:
     """Return why the file with this status (of lstat or fstat) is not ours alone, as a clause, or ""."""
     if stat.S_ISLNK(found.st_mode):

@@ -134,3 +134,15 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:
     shell.state.mkdir(mode=0o700)
     shell("run", "-j", "a", "--dry-run", "--", "true")
     assert list(shell.state.iterdir()) == []
+
+
+def test_a_store_in_a_directory_where_all_may_write_is_refused(shell: Shell) -> None:
+    public = shell.directory / "public"
+    public.mkdir()
+    public.chmod(0o777)
+    done = shell("run", "-j", "x", "--store", str(public / "r.sqlite"), "--", "touch", "ran")
+    assert done.returncode == 78
+    assert "all may write in it (mode 0777)" in done.stderr
+    assert not (shell.directory / "ran").exists()
+    public.chmod(0o1777)
+    assert shell("run", "-j", "x", "--store", str(public / "r.sqlite"), "--", "true").returncode == 0

@@ -141,8 +141,8 @@ def _private_places(prepared: Prepared) -> Places:
     beside_store = os.path.dirname(prepared.places.locks)
     if prepared.settings.store is None:
         paths.prepare(os.path.dirname(prepared.places.store))
-    elif not os.path.isdir(beside_store):
-        paths.prepare(beside_store)
+    else:
+        paths.prepare_shared(beside_store)
     return prepared.places
 
 
