@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _queue import SimpleQueue
 
-QUEUE_BYTES = 1 << 20  # with more than this waiting, no more is read from the command's pipe
+QUEUE_BYTES = 2 << 20  # with more than this waiting, no more is read from the command's pipe
 _RESUME_BYTES = QUEUE_BYTES // 2
 _LARGEST_WRITE = 256 << 10
 _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runguard.guard.spool import Spool
 
 _READ_BYTES = 64 << 10  # a pipe's size as it is made
-_LARGE_READ_BYTES = 512 << 10
+_LARGE_READ_BYTES = 1 << 20
 _LEAST_READ_BYTES = 2 << 10  # where there is hardly any memory
 _BUSY_BYTES, _BUSY_S = 256 << 10, 0.1  # a pipe through which so much comes in so short a time is busy
 _GATHER_S = 0.001
