@@ -25,7 +25,7 @@ def refuse_network(path: str, device: int, mountinfo: str | None = None) -> None
             return
     number = f"{os.major(device)}:{os.minor(device)}"
     for row in mountinfo.splitlines():
-        words = row.split(" ")
+        words = row.split(" ") if number in row else ()  # containers have hundreds of mounts
         if len(words) > 6 and words[2] == number and "-" in words:
             kind = words[words.index("-") + 1]
             if kind in _NETWORK:
