@@ -6,6 +6,7 @@
     ├── UnsafeError        78   starting would be unsafe: lock, store or overlap settings (R of the manual)
     ├── NoTraceError       74   neither the store nor the journal can be written
     ├── StoreError         74   the store cannot be read or written; `run` falls back to the journal
+    │   └── NothingRecordedError   there is no store yet
     ├── OutputError        74   our own stdout cannot be written
     ├── SpawnError    125-127   the command could not be started
     ├── ScheduleError       2   text that is no schedule, with field and position; `run` goes on without a window
@@ -64,6 +65,10 @@ class StoreError(RunguardError):
         super().__init__(f"store {path}: {why}")
         self.path = path
         self.why = why
+
+
+class NothingRecordedError(StoreError):
+    """There is no store at `path` yet, and none is known to have been there."""
 
 
 class OutputError(RunguardError):

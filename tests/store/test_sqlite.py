@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from runguard.errors import StoreError, UnsafeError
+from runguard.errors import NothingRecordedError, StoreError, UnsafeError
 from runguard.store import network, sqlite
 
 from_umask = pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
@@ -54,7 +54,7 @@ def test_a_path_with_a_nul_is_a_store_error():
 
 
 def test_without_create_a_missing_store_is_refused(place):
-    with pytest.raises(StoreError, match="nothing has been recorded yet: there is no such file"):
+    with pytest.raises(NothingRecordedError, match="nothing has been recorded yet: there is no such file"):
         place.open(create=False)
     assert not place.path.parent.exists()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runguard import config, paths, values
 from runguard.config import Loaded, strict
-from runguard.errors import StoreError, UnsafeError, UsageError
+from runguard.errors import NothingRecordedError, UnsafeError, UsageError
 from runguard.store.database import ReadOnlyStore
 from runguard.store.sqlite import open_reader
 
@@ -62,10 +62,10 @@ def open_at(place: Place) -> ReadOnlyStore | None:
         raise UsageError(f"store {place.path}: there is no such file")
     try:
         return open_reader(place.path, witness_directory=place.witness)
-    except StoreError as error:
-        if not place.named and error.why.startswith("nothing has been recorded"):
-            return None
-        raise
+    except NothingRecordedError:
+        if place.named:
+            raise
+        return None
 
 
 def open_registered(environ: Mapping[str, str], place: Place, now_us: int) -> ReadOnlyStore | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runguard.errors import StoreError
+from runguard.errors import NothingRecordedError
 from runguard.guard import liveness
 from runguard.guard.answering import Answer, answer, earlier_of
 from runguard.guard.holding import describe, holder_of
@@ -13,6 +13,7 @@ from runguard.store.sqlite import open_reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from runguard.errors import StoreError
     from runguard.guard.prepare import Places, Prepared
     from runguard.model import Earlier, Holder, Window
     from runguard.store.database import ReadOnlyStore
@@ -39,9 +40,10 @@ def look_back(prepared: Prepared, places: Places, journal: Journal) -> Hindsight
             lost, alive = _living(store, start.job, start.at_us, places.runs)
             if earlier is not None and earlier.outcome == "running" and earlier.run_id in lost:
                 earlier = earlier._replace(outcome="lost")
+    except NothingRecordedError:
+        pass
     except Exception as error:  # noqa: BLE001 - whatever the store holds, it must not keep the job from running
-        nothing_yet = isinstance(error, StoreError) and error.why.startswith("nothing has been recorded")
-        fault = None if nothing_yet else as_store_error(places.store, error)
+        fault = as_store_error(places.store, error)
     window = _window(found)
     journaled = journal.latest(start.job, window.key, window.due_us) if window else None
     if journaled is not None and (journaled.attempt or earlier is None or not earlier.attempt):

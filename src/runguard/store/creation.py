@@ -6,7 +6,7 @@ import _sqlite3
 import os
 
 from runguard import private
-from runguard.errors import StoreError, reason
+from runguard.errors import NothingRecordedError, StoreError, reason
 from runguard.store import faults, sqlite
 from runguard.store.database import FAULTS
 from runguard.store.network import refuse_network
@@ -60,12 +60,12 @@ def upgrade(connection: _sqlite3.Connection, path: str, version: int, witness: W
 
 
 def absent(path: str, witness: Witness | None) -> StoreError:
-    """Return the StoreError for a store that is missing or empty."""
+    """Return the error for a store that is missing or empty: a NothingRecordedError unless the witness knows more."""
     try:
         _refuse_to_begin_anew(path, witness)
     except StoreError as error:
         return error
-    return StoreError(path, "nothing has been recorded yet: there is no such file")
+    return NothingRecordedError(path, "nothing has been recorded yet: there is no such file")
 
 
 def _refuse_to_begin_anew(path: str, witness: Witness | None) -> None:

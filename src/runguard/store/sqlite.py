@@ -10,7 +10,7 @@ import _sqlite3
 import os
 import stat
 
-from runguard.errors import StoreError, reason
+from runguard.errors import NothingRecordedError, StoreError, reason
 from runguard.store.database import FAULTS, ReadOnlyStore, Store, failed, words
 from runguard.store.lines import Author
 from runguard.store.witness import Witness, look
@@ -76,8 +76,8 @@ def open_store(
 def open_reader(path: str, *, witness_directory: str | None = None, wait_s: float = READER_WAIT_S) -> ReadOnlyStore:
     """Open the store at `path` for questions only; works from a read-only account and file system.
 
-    Raises StoreError as `open_store` does, and where nothing has been recorded yet. A newer schema is read as far as
-    its columns allow.
+    Raises StoreError as `open_store` does, and NothingRecordedError. A newer schema is read as far as its columns
+    allow.
     """
     path = _resolved(path)
     witness = Witness(witness_directory, path) if witness_directory else None
@@ -98,7 +98,7 @@ def open_reader(path: str, *, witness_directory: str | None = None, wait_s: floa
         connection = connect(path, "ro", wait_s)
         version = identify(connection, path)
     if version == 0:
-        raise StoreError(path, "nothing has been recorded in it yet")
+        raise NothingRecordedError(path, "nothing has been recorded in it yet")
     store = ReadOnlyStore(path, connection)
     if damage and not isinstance(damage, PermissionError):  # an auditor may not see the witness
         store.remark_witness(witness, damage)
