@@ -63,6 +63,7 @@ def test_values_of_keys(name: str, value: object, meaning: object) -> None:
         ("schedule", " ", "is empty"),
         ("mask", "a+", "a list of regular expressions is wanted"),
         ("mask", ["("], "'(' is no regular expression: missing ), unterminated subpattern at position 0"),
+        ("mask", ["a{99999999999}"], "'a{99999999999}' is no regular expression: the repetition number is too large"),
         ("mask", [1], "a list of regular expressions is wanted"),
         ("output_tail", "2g", "2147483648 is not a number from 0 to 1073741824"),
         ("output_tail", "x", "'x' is no size (65536, 64k, 1M)"),
@@ -75,6 +76,11 @@ def test_values_that_a_key_does_not_take(name: str, value: object, why: str) -> 
     with pytest.raises(ValueError) as caught:
         settings.parse_key(BY_NAME[name], value)
     assert str(caught.value) == why
+
+
+def test_a_pattern_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(ValueError, match="is no regular expression: maximum recursion depth exceeded"):
+        settings.parse_key(BY_NAME["mask"], ["(" * 10_000])
 
 
 @pytest.mark.parametrize(

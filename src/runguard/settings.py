@@ -1,7 +1,7 @@
 """The one table of settings: what `run` takes on its command line and what a configuration file may say.
 
 `cli/fast.py` reads argv from it with the standard library, `cli/options.py` builds the click command from it, and
-`config.py` judges the keys of files with it. A key is the long option with `_`. The table is the only truth.
+`config/` judges the keys of files with it. A key is the long option with `_`. The table is the only truth.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from runguard import instant, values
 from runguard.errors import UsageError
 from runguard.model import Asked, Covers
 from runguard.record import NamedTuple
+from runguard.schedule.policy import FOLDS, GAPS, POLICIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CATCH_UPS = ("none", "latest", "all", "merge")
-POLICIES = ("vixie", "walk", "systemd", "quartz", "shift")
-GAPS = ("after", "shift", "skip")
-FOLDS = ("first", "second", "both")
 OUTPUTS = ("always", "on-failure", "never")
 PING_STYLES = ("healthchecks", "plain")
 
@@ -304,6 +302,6 @@ def _patterns(patterns: list[str]) -> tuple[str, ...]:
     for pattern in patterns:
         try:
             re.compile(pattern)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"{values.short(pattern)} is no regular expression: {error}") from None
     return tuple(patterns)
