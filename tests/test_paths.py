@@ -105,5 +105,17 @@ def test_a_place_where_nothing_can_be_created_is_refused(tmp_path: Path) -> None
     )
 
 
-def test_the_default_store_lies_in_db() -> None:
-    assert paths.default_store("/srv/rg") == "/srv/rg/db/runguard.sqlite"
+def test_the_default_store_lies_in_db_with_locks_and_run_files_beside_it() -> None:
+    found = paths.places("/srv/rg", None)
+    assert (found.store, found.locks, found.runs) == (
+        "/srv/rg/db/runguard.sqlite", "/srv/rg/db/locks", "/srv/rg/db/runs"
+    )  # fmt: skip
+
+
+def test_two_names_of_a_store_share_its_locks_and_run_files(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    named = paths.places("/srv/rg", f"{tmp_path}/link/jobs.db")
+    assert named.store == f"{tmp_path}/link/jobs.db"
+    assert (named.locks, named.runs) == (f"{tmp_path}/real/locks", f"{tmp_path}/real/runs")
+    assert (named.witness, named.spool) == ("/srv/rg/witness", "/srv/rg/spool")

@@ -6,12 +6,24 @@ import os
 
 from runguard import private
 from runguard.errors import UnsafeError
+from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT_STATE = "/var/lib/runguard"
+
+
+class Places(NamedTuple):
+    """Where things are kept; all absolute."""
+
+    state: str
+    store: str
+    locks: str
+    runs: str  # the files of living runs
+    spool: str
+    witness: str
 
 
 def state_directory(environ: Mapping[str, str]) -> str:
@@ -80,9 +92,21 @@ def prepare_shared(directory: str) -> None:
         raise UnsafeError(f"store directory {directory}: {why} (uid {os.geteuid()}); nothing was started")
 
 
-def default_store(state: str) -> str:
-    """Return the path of the SQLite file that is used where none is named."""
-    return os.path.join(state, "db", "runguard.sqlite")
+def places(state: str, store: str | None) -> Places:
+    """Return where things are kept with a state directory and the path of a store, None where none is named.
+
+    Locks and run files lie beside the store: two state directories with one store share them.
+    """
+    store = store or os.path.join(state, "db", "runguard.sqlite")
+    beside = os.path.dirname(os.path.realpath(store))
+    return Places(
+        state=state,
+        store=store,
+        locks=os.path.join(beside, "locks"),
+        runs=os.path.join(beside, "runs"),
+        spool=os.path.join(state, "spool"),
+        witness=os.path.join(state, "witness"),
+    )
 
 
 def _absolute(path: str, name: str) -> str:

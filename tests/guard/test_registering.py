@@ -26,8 +26,7 @@ def look(shell: Shell, text: str | None = None, now_us: int = NOW_US) -> list[Re
     """Do what every command does first, with `text` as the file, and return what is on record for letters."""
     if text is not None:
         shell.config.write_text(text)
-    store = paths.default_store(str(shell.state))
-    register(shell.environ, strict.load(shell.environ), str(shell.state), store, now_us)
+    register(shell.environ, strict.load(shell.environ), paths.places(str(shell.state), None), now_us)
     return recorded(shell)
 
 
@@ -68,7 +67,7 @@ def test_a_schedule_that_has_no_due_yet_is_expected_from_now_on(shell: Shell) ->
 
 def test_a_job_without_a_schedule_is_left_alone(shell: Shell) -> None:
     shell.config.write_text("[jobs.letters]\ntimeout = '5m'\n")
-    register(shell.environ, strict.load(shell.environ), str(shell.state), f"{shell.state}/db/runguard.sqlite", NOW_US)
+    register(shell.environ, strict.load(shell.environ), paths.places(str(shell.state), None), NOW_US)
     assert not shell.state.exists()
 
 
@@ -154,7 +153,7 @@ def test_a_store_that_cannot_be_written_is_left_in_silence(shell: Shell) -> None
     before = store.read_bytes()
     (shell.state / "db" / "write.lock").unlink(missing_ok=True)
     (shell.state / "db" / "write.lock").mkdir()
-    register(shell.environ, strict.load(shell.environ), str(shell.state), str(store), NOW_US)
+    register(shell.environ, strict.load(shell.environ), paths.places(str(shell.state), str(store)), NOW_US)
     assert store.read_bytes() == before
 
 
@@ -171,7 +170,7 @@ def test_nothing_is_registered_in_the_store_of_another_account(shell: Shell) -> 
     store = shell.state / "db" / "runguard.sqlite"
     os.chown(store, 65534, 65534)
     shell.config.write_text(LETTERS)
-    register(shell.environ, strict.load(shell.environ), str(shell.state), str(store), NOW_US)
+    register(shell.environ, strict.load(shell.environ), paths.places(str(shell.state), str(store)), NOW_US)
     os.chown(store, 0, 0)
     assert recorded(shell) == []
 

@@ -9,27 +9,18 @@ from typing import NamedTuple
 from runguard import config, paths, values
 from runguard.config import Loaded, strict
 from runguard.errors import NothingRecordedError, UnsafeError, UsageError
+from runguard.paths import Places
 from runguard.store.database import ReadOnlyStore
+from runguard.store.reads import Run
 from runguard.store.sqlite import open_reader
 
 
 class Place(NamedTuple):
     """Where the records are, and the configuration that says so."""
 
-    state: str
-    path: str
-    named: bool  # by an option, a variable or a file: then it must exist
+    kept: Places
+    named: bool  # the store, by an option, a variable or a file: then it must exist
     loaded: Loaded
-
-    @property
-    def witness(self) -> str:
-        """The directory of the witness."""
-        return os.path.join(self.state, "witness")
-
-    @property
-    def runs(self) -> str:
-        """The directory of the files of living runs."""
-        return os.path.join(os.path.dirname(os.path.realpath(self.path)), "runs")
 
 
 def find(environ: Mapping[str, str], store: str | None) -> Place:
@@ -42,26 +33,19 @@ def find(environ: Mapping[str, str], store: str | None) -> Place:
     for problem in problems:
         if problem.breaks == "store":
             raise UsageError(problem.text) if store is not None else UnsafeError(problem.text)
-    state = paths.state_directory(environ)
-    path = settings.store or paths.default_store(state)
-    return Place(state, path, settings.store is not None, loaded)
+    kept = paths.places(paths.state_directory(environ), settings.store)
+    return Place(kept, settings.store is not None, loaded)
 
 
-def open_records(environ: Mapping[str, str], store: str | None) -> ReadOnlyStore | None:
+def open_records(place: Place) -> ReadOnlyStore | None:
     """Return the store for reading, or None where nothing has ever been recorded in the usual place.
 
-    Raises ConfigError for a mistake in the configuration, UsageError where the store that was named does not exist,
-    StoreError where it cannot be read.
+    Raises UsageError where the store that was named does not exist, StoreError where it cannot be read.
     """
-    return open_at(find(environ, store))
-
-
-def open_at(place: Place) -> ReadOnlyStore | None:
-    """Return the store for reading; see `open_records`."""
-    if place.named and not os.path.lexists(place.path):
-        raise UsageError(f"store {place.path}: there is no such file")
+    if place.named and not os.path.lexists(place.kept.store):
+        raise UsageError(f"store {place.kept.store}: there is no such file")
     try:
-        return open_reader(place.path, witness_directory=place.witness)
+        return open_reader(place.kept.store, witness_directory=place.kept.witness)
     except NothingRecordedError:
         if place.named:
             raise
@@ -71,13 +55,13 @@ def open_at(place: Place) -> ReadOnlyStore | None:
 def open_registered(environ: Mapping[str, str], place: Place, now_us: int) -> ReadOnlyStore | None:
     """Register what the configuration describes, where the store can be written, and return it for reading.
 
-    Raises as `open_records` does.
+    Raises as `open_records` does, and ConfigError for a zone or a schedule that is none.
     """
     from runguard.guard import registering
 
-    if not place.named or os.path.lexists(place.path):
-        registering.register(environ, place.loaded, place.state, place.path, now_us)
-    return open_at(place)
+    if not place.named or os.path.lexists(place.kept.store):
+        registering.register(environ, place.loaded, place.kept, now_us)
+    return open_records(place)
 
 
 def known_job(records: ReadOnlyStore | None, job: str) -> str:
@@ -87,3 +71,10 @@ def known_job(records: ReadOnlyStore | None, job: str) -> str:
         return job
     near = values.meant(job, jobs) if jobs else "; nothing has been recorded yet"
     raise UsageError(f"no job {values.short(job)} on record{near}")
+
+
+def known_run(records: ReadOnlyStore | None, text: str) -> Run:
+    """Return the run that a person names, as `find_run` does. Raises UsageError."""
+    if records is None:
+        raise UsageError(f"no run {text!r}: nothing has been recorded yet")
+    return records.find_run(text)

@@ -92,7 +92,7 @@ def catchup(
         chosen = None if dry_run or not found else command_for(records, settings, job, command)
     if chosen is None:
         return _tell(job, found, merge=merge, limit=limit)
-    given: dict[str, Any] = {"job": job, **chosen.given} | ({} if store is None else {"store": place.path})
+    given: dict[str, Any] = {"job": job, **chosen.given} | ({} if store is None else {"store": place.kept.store})
     chosen.enter()
     start = request(given, chosen.argv)
     with _alone(place, job):
@@ -135,10 +135,9 @@ def _tell(job: str, found: list[Asked], *, merge: bool, limit: int | None) -> in
 
 def _alone(place: Place, job: str) -> Any:
     """Return a lock to enter: two catch-ups of one job would run the same windows in turns. Raises CatchUpRuns."""
-    directory = os.path.join(os.path.dirname(os.path.realpath(place.path)), "locks")
-    lock.ensure_private_directory(directory)
+    lock.ensure_private_directory(place.kept.locks)
     try:
-        return FileLock(os.path.join(directory, f"{job}~catchup.lock"), mode=0o600).acquire(timeout=0)
+        return FileLock(os.path.join(place.kept.locks, f"{job}~catchup.lock"), mode=0o600).acquire(timeout=0)
     except Timeout:
         raise CatchUpRuns(f"catchup: another catch-up of {job} is under way") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from runguard import clock
-from runguard.cli.asking import known_job, open_records
+from runguard.cli.asking import find, known_job, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, Number, Word, query_options
 from runguard.cli.output import emit
@@ -61,7 +61,8 @@ def history(
     first = None if since is None else when("history: --since", since)
     last = None if until is None else when("history: --until", until)
     asked = wanted("history: --window", window) if window is not None else None
-    records = open_records(environ, store)
+    place = find(environ, store)
+    records = open_records(place)
     job = None if job is None else known_job(records, job)
     zone = zone_of(expecting(records, job)) if records and job else None
     until_us = None if last is None else last.at_us(now_us, zone)
@@ -76,7 +77,7 @@ def history(
         return 0
     for remark in records.remarks:
         say(remark)
-    seen = Seen(records.path)
+    seen = Seen(place.kept.runs)
     found = _Counted(_chosen(records, seen, job, since_us, until_us, outcome, asked))
     emit(form or "table", (seen.row(run) for run in found.first(limit)), COLUMNS, FIELDS)
     if not found.count and form in (None, "table"):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runguard import clock, config
-from runguard.cli.asking import find, known_job, open_registered
+from runguard.cli.asking import find, known_job, known_run, open_registered
 from runguard.cli.commanding import command_for
 from runguard.cli.options import Command
 from runguard.cli.windows_named import find_window, target
@@ -67,9 +67,8 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
 def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked]:
     """Return the job and what is to be answered. Raises UsageError."""
     if "@" not in what:
-        if records is None:
-            raise UsageError(f"no run {what!r}: nothing has been recorded yet")
-        run = records.find_run(what)
+        run = known_run(records, what)
+        assert records is not None
         return run.job, _as_recorded(records, run)
     job, named = target("rerun", what)
     known_job(records, job)

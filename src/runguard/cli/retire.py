@@ -41,7 +41,7 @@ def retire(environ: dict[str, str], job: str, reason: str | None, store: str | N
     now_us = clock.look().wall_us
     place = find(environ, store)
     known_job(open_registered(environ, place, now_us), job)
-    with writing(environ, place.state, place.path, create=False) as tx:
+    with writing(environ, place.kept, create=False) as tx:
         known = tx.store.revisions(job)
         if known and known[-1].schedule is None:
             raise UsageError(f"retire: {job} is retired already, since {rfc3339(known[-1].after_us)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from runguard.cli.output import Column, Row
@@ -32,10 +31,13 @@ FIELDS = (
 
 
 class Seen:
-    """Runs of one store as they are now: one that is recorded as running may be lost."""
+    """Runs of one store as they are now: one that is recorded as running may be lost.
 
-    def __init__(self, store: str) -> None:
-        self.runs = os.path.join(os.path.dirname(os.path.realpath(store)), "runs")
+    `runs` is the directory of the files of living runs.
+    """
+
+    def __init__(self, runs: str) -> None:
+        self.runs = runs
 
     def now(self, run: Run) -> tuple[Run, liveness.Life | None]:
         """Return the run with its outcome as of now, and what is known of a run without a finish.

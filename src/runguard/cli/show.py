@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from runguard.cli import details
-from runguard.cli.asking import open_records
+from runguard.cli.asking import find, known_run, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page, raw
@@ -40,12 +40,12 @@ def show(environ: dict[str, str], run: str, output: bool, form: str | None, stor
     """Print the run."""
     if output and form is not None:
         raise UsageError("show: --output writes the command's own bytes; it goes with no format")
-    records = open_records(environ, store)
-    if records is None:
-        raise UsageError(f"no run {run!r}: nothing has been recorded yet")
-    for remark in records.remarks:
+    place = find(environ, store)
+    records = open_records(place)
+    for remark in records.remarks if records else ():
         say(remark)
-    found, life = Seen(records.path).now(records.find_run(run))
+    found, life = Seen(place.kept.runs).now(known_run(records, run))
+    assert records is not None
     if output:
         _output(records, found, life)
         return 0

@@ -67,12 +67,12 @@ def waive(
     place = find(environ, store)
     records = open_registered(environ, place, now_us)
     known_job(records, job)
-    with writing(environ, place.state, place.path, create=False) as tx:
+    with writing(environ, place.kept, create=False) as tx:
         expected = expecting(tx.store, job)
         fields: dict[str, Any] = {"job": job, "key": None, "since": None, "until": None}
         if named is not None:
             found = find_window(tx.store, job, expected, named)
-            _check_window(tx.store, job, found, Seen(place.path), now_us, withdraw=withdraw)
+            _check_window(tx.store, job, found, Seen(place.kept.runs), now_us, withdraw=withdraw)
             fields["key"] = found.key
             told = f"{job}@{found.key} (due {found.label})"
         else:

@@ -55,7 +55,7 @@ def windows(
     place = find(environ, store)
     records = open_registered(environ, place, now_us)
     asked = list(spans(environ, place, records, job, first, last, now_us))
-    rows = _rows(records, asked, Moment(now_us, 0, place.runs), verdict) if records else ()
+    rows = _rows(records, asked, Moment(now_us, 0, place.kept.runs), verdict) if records else ()
     print_rows(rows, form, _nothing(job, since) if records else "nothing has been recorded yet")
     return 0
 

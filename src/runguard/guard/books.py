@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     from runguard.guard.leftovers import Leftovers
     from runguard.guard.liveness import Life
-    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.prepare import Prepared
     from runguard.guard.start import Start
     from runguard.guard.voice import Voice
     from runguard.model import Holder, Window
+    from runguard.paths import Places
     from runguard.store.database import Appended, Store, Transaction
     from runguard.store.journal import Reconciled
     from runguard.store.reads import Ping, Run

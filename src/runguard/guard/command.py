@@ -13,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.prepare import Prepared
     from runguard.guard.provenance import Provenance
     from runguard.guard.start import Start
     from runguard.model import Window
+    from runguard.paths import Places
 
 _PYTHON = ".".join(str(part) for part in sys.version_info[:3])
 

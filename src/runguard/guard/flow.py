@@ -19,11 +19,12 @@ from runguard.guard.command import code_of, fields_of, plan_of
 from runguard.guard.decide import Refuse
 from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
 from runguard.guard.execution import Execution, execute
-from runguard.guard.prepare import Places, Prepared, prepare
+from runguard.guard.prepare import Prepared, prepare
 from runguard.guard.signals import Signals, listen
 from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
 from runguard.instant import rfc3339
+from runguard.paths import Places
 from runguard.record import NamedTuple
 from runguard.settings import Request
 

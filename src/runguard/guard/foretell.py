@@ -16,8 +16,9 @@ from runguard.store.journal import Journal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runguard.guard.answering import Answer
-    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.prepare import Prepared
     from runguard.model import Earlier
+    from runguard.paths import Places
 
 
 def foretell(prepared: Prepared) -> int:

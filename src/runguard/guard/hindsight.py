@@ -14,8 +14,9 @@ from runguard.store.sqlite import open_reader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runguard.errors import StoreError
-    from runguard.guard.prepare import Places, Prepared
+    from runguard.guard.prepare import Prepared
     from runguard.model import Earlier, Holder, Window
+    from runguard.paths import Places
     from runguard.store.database import ReadOnlyStore
     from runguard.store.journal import Journal
 

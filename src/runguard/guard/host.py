@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 
+from runguard import __version__
 from runguard.heartbeat.redact import mask_argv
 from runguard.record import NamedTuple
+from runguard.store.lines import Author
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 UNSET_LOGINUID = 0xFFFF_FFFF
 
@@ -29,12 +35,17 @@ def boot_id() -> str:
     return _read("/proc/sys/kernel/random/boot_id").strip()
 
 
-def actor(environ: dict[str, str]) -> Actor:
+def actor(environ: Mapping[str, str]) -> Actor:
     """Return who is behind this process."""
     uid = os.getuid()
     login_uid = _read("/proc/self/loginuid").strip()
     login = _user(int(login_uid)) if login_uid.isdigit() and int(login_uid) != UNSET_LOGINUID else None
     return Actor(uid, _user(uid), login, environ.get("SUDO_USER"))
+
+
+def author(environ: Mapping[str, str]) -> Author:
+    """Return who is behind this process, as entries of the ledger name them."""
+    return Author(name(), actor(environ)._asdict(), __version__)
 
 
 def start_ticks(pid: int) -> int | None:

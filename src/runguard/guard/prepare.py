@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 
-from runguard import __version__, clock, config, paths, zones
+from runguard import clock, config, paths, zones
 from runguard.errors import RunguardError, ScheduleError, UnsafeError, ZoneError
 from runguard.guard import host
 from runguard.guard.start import Expected, Start, new_run_id, parent_of
 from runguard.heartbeat import redact
+from runguard.instant import SECOND_US
 from runguard.model import Asked, Resolution, Schedule
+from runguard.paths import Places
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
 from runguard.settings import Request, Settings
@@ -24,17 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Say = Callable[[str], None]
-
-
-class Places(NamedTuple):
-    """Where this start keeps things; all absolute."""
-
-    state: str
-    store: str
-    locks: str
-    runs: str
-    spool: str
-    witness: str
 
 
 class Prepared(NamedTuple):
@@ -82,9 +73,22 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
         guard_pid=os.getpid(),
         guard_ticks=ticks,
     )
-    author = Author(host.name(), host.actor(environ)._asdict(), __version__)
     secrets = redact.secrets_of(environ, settings.ping or "")
-    return Prepared(start, settings, author, _places(state, settings) if state else None, secrets, unsafe)
+    places = paths.places(state, settings.store) if state else None
+    return Prepared(start, settings, host.author(environ), places, secrets, unsafe)
+
+
+def schedule_of(settings: Settings) -> Schedule | None:
+    """Return the schedule of a job, in the host's zone where it names none, or None."""
+    if settings.schedule is None:
+        return None
+    zone = settings.timezone or zones.host_zone_name()
+    return Schedule(settings.schedule, zone, settings.policy, settings.gap, settings.fold)
+
+
+def early_us(settings: Settings) -> int:
+    """Return how much before a due a start answers it already."""
+    return round(settings.early_s * SECOND_US)
 
 
 def _state(environ: dict[str, str], *, make: bool) -> tuple[str | None, RunguardError | None]:
@@ -93,20 +97,6 @@ def _state(environ: dict[str, str], *, make: bool) -> tuple[str | None, Runguard
         return paths.prepare(state) if make else state, None
     except UnsafeError as error:
         return None, error
-
-
-def _places(state: str, settings: Settings) -> Places:
-    """Locks and run files lie beside the store: two state directories with one store share them."""
-    store = settings.store or paths.default_store(state)
-    beside = os.path.dirname(os.path.realpath(store))
-    return Places(
-        state=state,
-        store=store,
-        locks=os.path.join(beside, "locks"),
-        runs=os.path.join(beside, "runs"),
-        spool=os.path.join(state, "spool"),
-        witness=os.path.join(state, "witness"),
-    )
 
 
 def _intended_us(settings: Settings, environ: dict[str, str], now_us: int) -> int:
@@ -123,11 +113,9 @@ def _intended_us(settings: Settings, environ: dict[str, str], now_us: int) -> in
 
 
 def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None:
-    if settings.schedule is None:
+    schedule = schedule_of(settings)
+    if schedule is None:
         return None
-    schedule = Schedule(
-        settings.schedule, settings.timezone or zones.host_zone_name(), settings.policy, settings.gap, settings.fold
-    )
     try:
         data = zones.load(schedule.zone)
         timetable = revisions.timetable(schedule, data.zone)
@@ -146,13 +134,8 @@ def _asked_for(asked: Asked, now_us: int) -> Expected | None:
     window = asked.window
     if window is None or asked.schedule is None:
         return None
-    late_s = (now_us - window.due_us) / 1_000_000
+    late_s = (now_us - window.due_us) / SECOND_US
     return Expected(asked.schedule, None, asked.tzdata, Resolution(window, late_s, None, off_schedule=False))
-
-
-def early_us(settings: Settings) -> int:
-    """Return how much before a due a start answers it already."""
-    return round(settings.early_s * 1_000_000)
 
 
 def _consequence(breaks: str) -> str:

@@ -11,8 +11,10 @@ import os
 from runguard import config, paths, zones
 from runguard.config.merge import dotted, place
 from runguard.errors import ConfigError, RunguardError, ScheduleError, ZoneError
+from runguard.guard import host
+from runguard.guard.prepare import schedule_of
 from runguard.guard.start import change_fields
-from runguard.guard.writing import author, writing
+from runguard.guard.writing import writing
 from runguard.model import Revision, Schedule
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runguard.config import Loaded
+    from runguard.paths import Places
     from runguard.schedule.windows import Timetable
     from runguard.store.reads import Reader
 
@@ -36,28 +39,28 @@ class _Described(NamedTuple):
     timetable: Timetable
 
 
-def register(environ: Mapping[str, str], loaded: Loaded, state: str, store: str, now_us: int) -> None:
-    """Register, or revise, the jobs of the configuration in the store at `store`, where that can be written.
+def register(environ: Mapping[str, str], loaded: Loaded, places: Places, now_us: int) -> None:
+    """Register, or revise, the jobs of the configuration in the store, where that can be written.
 
     What waits in the journal is brought over too, lest its windows look missing. Only a store of ours, and only jobs
     in files of ours. Raises ConfigError where a zone or schedule is none.
     """
-    found = _status(store)
+    found = _status(places.store)
     if found is not None and found.st_uid != os.geteuid():
         return
     described = dict(_described(environ, loaded))
     changed_us = max((each.st_ctime_ns // 1000 for file in loaded.files if (each := _status(file.path))), default=0)
     try:
         if found is not None:
-            with open_reader(store, witness_directory=os.path.join(state, "witness")) as reader:
-                waiting = Journal(state, author(environ)).pending()
+            with open_reader(places.store, witness_directory=places.witness) as reader:
+                waiting = Journal(places.state, host.author(environ)).pending()
                 if not waiting and not list(_changes(reader, described, changed_us, now_us)):
                     return
         elif described:
-            paths.prepare(state)
+            paths.prepare(places.state)
         else:
             return
-        with writing(environ, state, store, create=True) as tx:
+        with writing(environ, places, create=True) as tx:
             for change in list(_changes(tx.store, described, changed_us, now_us)):
                 tx.append("job.changed", now_us, change)
     except (RunguardError, OSError):
@@ -67,10 +70,7 @@ def register(environ: Mapping[str, str], loaded: Loaded, state: str, store: str,
 def configured(environ: Mapping[str, str], loaded: Loaded, job: str) -> Schedule | None:
     """Return the schedule that the configuration gives a job, or None. In strict configuration nothing is broken."""
     settings, _ = config.effective({}, environ, loaded, job)
-    if settings.schedule is None:
-        return None
-    zone = settings.timezone or zones.host_zone_name()
-    return Schedule(settings.schedule, zone, settings.policy, settings.gap, settings.fold)
+    return schedule_of(settings)
 
 
 def _described(environ: Mapping[str, str], loaded: Loaded) -> Iterator[tuple[str, _Described]]:
