@@ -25,6 +25,13 @@ def facts() -> str:
     )
 
 
+def busy_s() -> float:
+    """Return the seconds that all processors together have worked since the start of the machine."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
 def sync_ms(directory: Path) -> float:
     """Return the median of what one fdatasync after a small write takes there."""
     path = directory / "sync"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import marshal
+import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,11 +50,12 @@ class Figures(NamedTuple):
 def measure(memory: Path, disk: Path, url: str, rounds: int) -> None:
     """Print the tables: records in memory, where the disk's own speed is left out, then on the disk."""
     print(f"\nStarts: medians of {rounds} interleaved rounds; every guarded start answers a window of its own")
-    figures = _measured([*_bare(memory), *_guards(memory, url)], memory, rounds)
-    _print("records in memory", figures)
+    figures, others = _measured([*_bare(memory), *_guards(memory, url)], memory, rounds)
+    _print(f"records in memory{others}", figures)
     _judge(figures)
-    figures = _measured([*_bare(disk)[:2], *_guards(disk, url)], disk, rounds)
-    _print(f"records on the disk, where one fdatasync takes {machine.sync_ms(disk):.2f} ms", figures)
+    sync = f", where one fdatasync takes {machine.sync_ms(disk):.2f} ms"
+    figures, others = _measured([*_bare(disk)[:2], *_guards(disk, url)], disk, rounds)
+    _print(f"records on the disk{sync}{others}", figures)
 
 
 def _bare(place: Path) -> list[Contender]:
@@ -106,8 +109,8 @@ def _scheduled(number: int, command: list[str]) -> list[str]:
     return [machine.RUNGUARD, "run", "-j", "probe", "--scheduled-at", due.isoformat(), "--", *command]
 
 
-def _measured(contenders: list[Contender], place: Path, rounds: int) -> dict[str, Figures | None]:
-    """Return the figures by name, None where a program is absent."""
+def _measured(contenders: list[Contender], place: Path, rounds: int) -> tuple[dict[str, Figures | None], str]:
+    """Return the figures by name, None where a program is absent, and a clause on how busy others were meanwhile."""
     present = [each for each in contenders if all(shutil.which(need, path=machine.PATH) for need in each.needs)]
     stamps = place / "stamps"
     stamps.mkdir()
@@ -117,7 +120,10 @@ def _measured(contenders: list[Contender], place: Path, rounds: int) -> dict[str
         for number in range(rounds)
         for each in present
     ]
+    busy_s, began_s = machine.busy_s(), time.monotonic()
     taken = _time([(each.command(number, command), each.environ) for each, number, command in plain + stamped])
+    others_s = machine.busy_s() - busy_s - sum(sample[2] for sample in taken)
+    share = others_s / (time.monotonic() - began_s) / (os.cpu_count() or 1)
     samples = list(zip(plain + stamped, taken, strict=True))
     found: dict[str, Figures | None] = {each.name: None for each in contenders}
     for each in present:
@@ -133,7 +139,7 @@ def _measured(contenders: list[Contender], place: Path, rounds: int) -> dict[str
             median(sample[3] for sample in walls) / 1024,
             median(delays) / 1e6,
         )
-    return found
+    return found, f" (others used {max(0.0, share):.0%} of the processors meanwhile)"
 
 
 def _time(commands: list[tuple[list[str], dict[str, str]]]) -> list[tuple[int, float, float, int, int]]:
