@@ -50,10 +50,16 @@ else:
 
     def _complete(cls, values, named):
         """Return the values of all fields, or raise TypeError as a call with wrong arguments does."""
-        given = dict(zip(cls._fields, values, strict=False))
-        wrong = [field for field in named if field in given or field not in cls._fields]
-        found = {**cls._defaults, **given, **named}
-        missing = [field for field in cls._fields if field not in found]
-        if wrong or missing or len(values) > len(cls._fields):
-            raise TypeError(f"{cls.__name__}: {'wrong' if not missing else 'missing'} fields {wrong or missing}")
-        return [found[field] for field in cls._fields]
+        found = list(values)
+        left = len(named)
+        for field in cls._fields[len(values) :]:
+            if field in named:
+                found.append(named[field])
+                left -= 1
+            elif field in cls._defaults:
+                found.append(cls._defaults[field])
+            else:
+                raise TypeError(f"{cls.__name__}: the field {field} is missing")
+        if left or len(values) > len(cls._fields):
+            raise TypeError(f"{cls.__name__}: too many values, or a field that it has not: {sorted(named)}")
+        return found
