@@ -2,7 +2,7 @@
 
 import pytest
 
-from runguard.instant import civil_from_days, days_from_civil, from_rfc3339, rfc3339
+from runguard.instant import civil_from_days, days_from_civil, from_rfc3339, rfc3339, span
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,20 @@ def test_days_count_across_a_leap_century() -> None:
     assert days_from_civil(2000, 3, 1) - days_from_civil(2000, 2, 28) == 2
     assert days_from_civil(1900, 3, 1) - days_from_civil(1900, 2, 28) == 1
     assert civil_from_days(days_from_civil(2000, 2, 29)) == (2000, 2, 29)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (45, "45s"),
+        (60, "1m"),
+        (754, "12m34s"),
+        (15_014, "4h10m"),
+        (86_400, "1d"),
+        (266_400, "3d2h"),
+        (-5, "0s"),
+    ],
+)
+def test_a_span_is_told_in_two_units(seconds: int, text: str) -> None:
+    assert span(seconds * 1_000_000) == text

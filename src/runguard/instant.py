@@ -70,6 +70,16 @@ def from_rfc3339(text: str) -> int:
     return seconds * SECOND_US + (_digits(fraction[:6].ljust(6, "0"), 0, 999_999) if fraction else 0)
 
 
+def span(span_us: int) -> str:
+    """Return a span in the two largest units that say something: `3d2h`, `4h10m`, `12m`, `45s`."""
+    seconds = max(0, span_us // SECOND_US)
+    for unit, length_s, finer, finer_s in (("d", DAY_S, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= length_s:
+            rest = seconds % length_s // finer_s
+            return f"{seconds // length_s}{unit}" + (f"{rest}{finer}" if rest else "")
+    return f"{seconds}s"
+
+
 def _digits(text: str, low: int, high: int) -> int:
     if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
         raise ValueError(f"{text!r} is not a number from {low} to {high}")

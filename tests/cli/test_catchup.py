@@ -51,6 +51,23 @@ def test_catchup_prefers_the_jobs_own_command(shell: Shell) -> None:
     assert (shell.directory / "own").read_text().startswith("own\n")
 
 
+def test_a_stand_in_that_a_person_gave_once_does_not_become_the_jobs_command(shell: Shell) -> None:
+    answer_first(shell, 3, "sh", "-c", "echo real >> ran")
+    shell("rerun", "1", "--reason", "try", "--", "sh", "-c", "echo stand-in >> ran")
+    shell("rerun", "1", "--reason", "again")
+    shell("catchup", "h", "--limit", "1")
+    assert (shell.directory / "ran").read_text() == "real\nstand-in\nreal\nreal\n"
+    assert "command: sh -c 'echo real >> ran' (of run 1, in " in shell("catchup", "h", "--dry-run").stdout
+
+
+def test_windows_past_the_deadline_are_left_and_said(shell: Shell) -> None:
+    answer_first(shell, 4)
+    shell.config.write_text('[jobs.h]\ndeadline = "1m"\n')
+    done = shell("catchup", "h", "--", "true")
+    assert done.returncode == 1
+    assert "windows are past their deadline and left; runguard rerun h@U" in done.stderr
+
+
 def test_a_recorded_command_with_masked_secrets_is_not_run_again(shell: Shell) -> None:
     answer_first(shell, 3, "true", "--password=swordfish")
     done = shell("catchup", "h")

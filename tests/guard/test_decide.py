@@ -21,12 +21,18 @@ def test_an_open_window_is_run() -> None:
     assert decide(Question(WINDOW, None)) == Proceed(1, None, "the window is open")
 
 
-@pytest.mark.parametrize("outcome", ["succeeded", "waived"])
-def test_a_done_window_is_a_duplicate_with_status_0(outcome: str) -> None:
-    refusal = decide(Question(WINDOW, earlier(outcome)))
+def test_a_done_window_is_a_duplicate_with_status_0() -> None:
+    refusal = decide(Question(WINDOW, earlier("succeeded")))
     assert isinstance(refusal, Refuse)
     assert (refusal.why, refusal.status) == ("duplicate", 0)
     assert "run 41" in refusal.because
+
+
+def test_a_waived_window_is_a_duplicate_and_says_how_to_run_it() -> None:
+    refusal = decide(Question(WINDOW, Earlier("", None, "waived", 0, "host"), "letters"))
+    assert isinstance(refusal, Refuse)
+    assert (refusal.why, refusal.status) == ("duplicate", 0)
+    assert "waived; to run it all the same: runguard rerun letters@L2026-03-29T02:30 --reason TEXT" in refusal.because
 
 
 @pytest.mark.parametrize("outcome", ["failed", "timed_out", "killed", "cancelled", "superseded"])
@@ -37,10 +43,12 @@ def test_a_failed_window_is_run_again_as_the_next_attempt(outcome: str) -> None:
 
 
 def test_a_lost_window_is_held() -> None:
-    refusal = decide(Question(WINDOW, earlier("lost")))
+    refusal = decide(Question(WINDOW, earlier("lost"), "letters"))
     assert isinstance(refusal, Refuse)
     assert (refusal.why, refusal.status) == ("held", 75)
-    assert "--reason" in refusal.because
+    assert "look: runguard show 41 --output" in refusal.because
+    assert "runguard rerun letters@L2026-03-29T02:30 --reason TEXT" in refusal.because
+    assert "runguard waive letters@L2026-03-29T02:30 --reason TEXT" in refusal.because
 
 
 def test_a_lost_window_of_an_idempotent_job_is_run_again() -> None:
@@ -60,7 +68,7 @@ def test_a_done_window_shortly_before_the_next_due_is_off_schedule() -> None:
     refusal = decide(Question(WINDOW, earlier("succeeded"), off_schedule=True, next_in_us=HOUR_US))
     assert isinstance(refusal, Refuse)
     assert (refusal.why, refusal.status) == ("off-schedule", 0)
-    assert "60 min before the next due" in refusal.because
+    assert refusal.because.startswith("1h before the next due")
 
 
 def test_a_done_window_more_than_three_hours_before_the_next_due_is_a_duplicate() -> None:
@@ -78,6 +86,7 @@ def test_a_window_past_its_deadline_is_refused() -> None:
     refusal = decide(Question(WINDOW, None, late_us=2 * HOUR_US, deadline_us=HOUR_US))
     assert isinstance(refusal, Refuse)
     assert (refusal.why, refusal.status) == ("deadline", 75)
+    assert refusal.because.startswith("the window was due 2h ago, past its deadline of 1h; ")
 
 
 @pytest.mark.parametrize("late_us", [HOUR_US, -1])

@@ -287,7 +287,7 @@ def test_a_dry_run_does_nothing_and_says_what_would_happen(shell: Shell) -> None
     assert done.stdout == (
         "job      daily\n"
         "window   2026-03-29T02:30+01:00 (L2026-03-29T02:30)\n"
-        "subject  from 2026-03-28T02:30:00Z up to 2026-03-29T01:30:00Z\n"
+        "covers   from 2026-03-28T02:30:00Z up to 2026-03-29T01:30:00Z\n"
         "next due 2026-03-30T01:30:00Z\n"
         "would    run the command as attempt 1\n"
         "because  the window is open\n"

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from runguard import clock, config
 from runguard.cli.asking import Place, find, known_job, open_registered
-from runguard.cli.commanding import command_for
+from runguard.cli.commanding import Chosen, command_for
 from runguard.cli.fast import say
 from runguard.cli.options import Command, Number
 from runguard.cli.output import page, progress
@@ -25,13 +25,14 @@ from runguard.guard.expecting import Expecting, expecting
 from runguard.guard.signals import listen
 from runguard.instant import SECOND_US
 from runguard.model import Asked, Covers
+from runguard.printable import line
 from runguard.settings import Request, Settings, request
 from runguard.store.database import ReadOnlyStore
 
 TEXT = """Run the windows of JOB that nobody answered: oldest first, one at a time, each with its own window.
 
-Windows past the job's deadline are left out. Without a COMMAND, the job's own (key `command`), else what was recorded
-last: arguments, directory and shell. After Ctrl-C no further window is begun.
+Windows past the job's deadline are left. Without a COMMAND, the job's own (key `command`), else what its schedule ran
+last: arguments, directory and shell. After Ctrl-C no further window is begun. A failed window is no missing one: rerun.
 """
 
 STATUSES = (
@@ -89,16 +90,25 @@ def catchup(
             for option, text in (("--since", since), ("--until", until))
         )
         found = list(_missing(records, job, expected, settings, now_us, ends))
-        chosen = None if dry_run or not found else command_for(records, settings, job, command)
+        found, overdue = _worth_running(found, settings, now_us)
+        chosen = command_for(records, settings, job, command) if found else None
+    if overdue:
+        names = f"{job}@{overdue[0].window.key}" if overdue[0].window else job
+        say(f"{job}: {len(overdue)} windows are past their deadline and left; runguard rerun {names} --reason TEXT")
     if chosen is None:
-        return _tell(job, found, merge=merge, limit=limit)
+        say(f"{job}: no {'other ' if overdue else ''}window is missing")
+        return 1 if overdue else 0
+    if dry_run:
+        return _tell(job, found, chosen, merge=merge, limit=limit)
     given: dict[str, Any] = {"job": job, **chosen.given} | ({} if store is None else {"store": place.kept.store})
     chosen.enter()
     start = request(given, chosen.argv)
     with _alone(place, job):
         if merge:
-            return _merged(start, found, environ)
-        return _each(start, found if limit is None else found[:limit], environ, len(found), stop_on_failure)
+            status = _merged(start, found, environ)
+        else:
+            status = _each(start, found if limit is None else found[:limit], environ, len(found), stop_on_failure)
+    return 1 if overdue else status
 
 
 def _missing(
@@ -113,19 +123,24 @@ def _missing(
     since_us, until_us = ends
     grace_us = round(settings.grace_s * SECOND_US)
     first_us = max(expected.since_us, since_us or expected.since_us)
-    if settings.deadline_s is not None:
-        first_us = max(first_us, now_us - round(settings.deadline_s * SECOND_US))
     last_us = min(now_us - grace_us, now_us if until_us is None else until_us)
     for gap in missing(expected.succession, records, job, first_us, last_us, 0):
         yield expected.ask(gap.window, "catch-up")
 
 
-def _tell(job: str, found: list[Asked], *, merge: bool, limit: int | None) -> int:
-    """Say what would be run, or that there is nothing to do."""
+def _worth_running(found: list[Asked], settings: Settings, now_us: int) -> tuple[list[Asked], list[Asked]]:
+    """Return the windows within the job's deadline, and those past it."""
+    if settings.deadline_s is None:
+        return found, []
+    worth_us = now_us - round(settings.deadline_s * SECOND_US)
+    overdue = [asked for asked in found if asked.window is not None and asked.window.due_us < worth_us]
+    return found[len(overdue) :], overdue
+
+
+def _tell(job: str, found: list[Asked], chosen: Chosen, *, merge: bool, limit: int | None) -> int:
+    """Say what would be run."""
     windows = [asked.window for asked in found if asked.window is not None]
-    if not windows:
-        page([f"{job}: no window is missing"])
-        return 0
+    page([f"command: {line(str(chosen))}"])
     if merge:
         page([f"{job}: one run from {windows[0].key} up to {windows[-1].key}, for {len(windows)} windows"])
         return 0
@@ -166,5 +181,7 @@ def _each(start: Request, found: list[Asked], environ: dict[str, str], missing_c
                 break
     left = missing_count - outcomes.total() + outcomes["refused"]
     told = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
-    say(f"{start.job}: {told or 'nothing was run'}" + (f"; {left} windows are left" if left else ""))
+    hint = f"; runguard history {start.job} --outcome failed" if outcomes["failed"] else ""
+    stopped = "interrupted: " if result.stopped else ""
+    say(f"{start.job}: {stopped}{told}" + (f"; {left} windows are left" if left else "") + hint)
     return 0 if not left and set(outcomes) <= {"succeeded"} else 1

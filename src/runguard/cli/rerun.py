@@ -14,8 +14,8 @@ from runguard.cli.windows_named import find_window, target
 from runguard.errors import UsageError
 from runguard.guard import flow
 from runguard.guard.expecting import expecting
-from runguard.instant import from_rfc3339
-from runguard.model import Asked, Earlier, Schedule, Window
+from runguard.guard.start import window_of
+from runguard.model import Asked, Earlier, Schedule
 from runguard.settings import request
 from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
@@ -23,7 +23,7 @@ from runguard.store.reads import Run
 TEXT = """Run the window of RUN, or WINDOW of JOB, once more: also where it is done or held.
 
 The new run is the window's next attempt, names the one that it replaces, and both stay on record. Without a COMMAND,
-the job's own (key `command`), else what was recorded: arguments, directory and shell.
+the job's own (key `command`), else what that run ran: arguments, directory and shell.
 """
 
 STATUSES = (
@@ -51,11 +51,11 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
         raise UsageError(f"rerun: --reason TEXT is {'needed' if reason is None else 'empty'}: who runs again says why")
     place = find(environ, store)
     records = open_registered(environ, place, clock.look().wall_us)
-    job, asked = _asked(records, what)
+    job, asked, run = _asked(records, what)
     assert records is not None
     with records:
         settings, _ = config.effective({}, environ, place.loaded, job)
-        chosen = command_for(records, settings, job, command)
+        chosen = command_for(records, settings, job, command, run)
     given: dict[str, Any] = {"job": job, "reason": reason, **chosen.given}
     if store is not None:
         given["store"] = store
@@ -64,12 +64,12 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
     return flow.run(start, environ)
 
 
-def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked]:
-    """Return the job and what is to be answered. Raises UsageError."""
+def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked, Run | None]:
+    """Return the job, what is to be answered, and the run that it replaces, if any. Raises UsageError."""
     if "@" not in what:
         run = known_run(records, what)
         assert records is not None
-        return run.job, _as_recorded(records, run)
+        return run.job, _as_recorded(records, run), run
     job, named = target("rerun", what)
     known_job(records, job)
     assert records is not None
@@ -78,10 +78,10 @@ def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked]:
     latest = records.latest(job, window.key, window.due_us)
     run_of_it = records.run(latest.run_id) if latest is not None and latest.attempt else None
     if run_of_it is not None:
-        return job, _as_recorded(records, run_of_it)
+        return job, _as_recorded(records, run_of_it), run_of_it
     if expected is None:
         raise UsageError(f"rerun: {job} has no schedule, so no windows are expected of it")
-    return job, expected.ask(window, "rerun")
+    return job, expected.ask(window, "rerun"), None
 
 
 def _as_recorded(records: ReadOnlyStore, run: Run) -> Asked:
@@ -90,14 +90,4 @@ def _as_recorded(records: ReadOnlyStore, run: Run) -> Asked:
     if told is None:
         earlier = Earlier(run.run_id, run.number, run.outcome, run.attempt or 0, run.host)
         return Asked("rerun", None, None, run.revision, "", earlier)
-    window = Window(
-        key=told["key"],
-        start_us=from_rfc3339(told["start"]),
-        due_us=from_rfc3339(told["due"]),
-        label=told["label"],
-        nominal=told["nominal"],
-        how=told["how"],
-        fold=told["fold"],
-        collapsed=tuple(told["collapsed"]),
-    )
-    return Asked("rerun", window, Schedule(**told["schedule"]), run.revision, told["tzdata"])
+    return Asked("rerun", window_of(told), Schedule(**told["schedule"]), run.revision, told["tzdata"])

@@ -92,12 +92,13 @@ def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Ques
     start, settings = prepared.start, prepared.settings
     asked_for = start.trigger in ("manual", "rerun")
     if found.expected is None:
-        return Question(None, earlier, asked_for=asked_for)
+        return Question(None, earlier, start.job, asked_for=asked_for)
     resolution = found.expected.resolution
     next_due_us = resolution.next_due_us
     return Question(
         window=resolution.window,
         earlier=earlier,
+        job=start.job,
         off_schedule=resolution.off_schedule,
         next_in_us=OFF_SCHEDULE_US + 1 if next_due_us is None else next_due_us - start.intended_us,
         asked_for=asked_for,

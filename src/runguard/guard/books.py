@@ -14,9 +14,9 @@ from runguard.guard.answering import Answer, answer, earlier_of, question
 from runguard.guard.decide import Proceed, Refuse, decide
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
-from runguard.guard.start import window_fields
+from runguard.guard.start import expected_fields
 from runguard.guard.supervise import Beside
-from runguard.instant import SECOND_US, rfc3339
+from runguard.instant import SECOND_US, rfc3339, span
 from runguard.record import NamedTuple
 from runguard.store.journal import Journal
 from runguard.store.sqlite import open_store
@@ -113,6 +113,14 @@ class Books:
         finally:
             self._close()
 
+    def number_of(self, run_id: str) -> int | None:
+        """Return the short number of a run, for display: None where the store cannot tell."""
+        try:
+            run = self._store().run(run_id)
+        except Exception:  # noqa: BLE001 - display only; the record that follows says what is wrong
+            return None
+        return run.number if run else None
+
     def beside(self) -> tuple[Beside, ...]:
         """Return as work beside the command: letting go of the store, which a long run keeps open for nothing."""
         return (Beside(SHORT_RUN_S, self._let_go()),)
@@ -189,6 +197,9 @@ class Books:
             self._record_refusal(tx, decision, found, fields, holder)
             return Opening(decision, window)
         self._notice_clock_step(store)
+        if start.trigger == "manual" and found.expected is None and found.revision is not None:
+            hint = f"runguard rerun {start.job}@WINDOW --reason TEXT"
+            self._voice(f"no schedule is given, so no window is answered; to answer one: {hint}")
         decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
@@ -241,10 +252,10 @@ class Books:
     def _notice_off_schedule(self, found: Answer) -> None:
         """Remark where an open window is run so late that the daemon seems to go by another zone (time.md, rule 4)."""
         resolution = found.expected.resolution if found.expected else None
-        if resolution is not None and resolution.off_schedule:
-            hours = resolution.late_s / 3600
-            due = rfc3339(resolution.window.due_us)
-            self._voice(f"off schedule: the latest due was {due}, {hours:.1f} h ago, and the next is nearer")
+        if resolution is not None and resolution.off_schedule and self._start.trigger == "schedule":
+            due_us = resolution.window.due_us
+            ago = span(self._start.intended_us - due_us)
+            self._voice(f"off schedule: the latest due was {rfc3339(due_us)}, {ago} ago, and the next is nearer")
 
     def _start_fields(
         self, number: int | None, found: Answer, decision: Proceed, fields: dict[str, Any]
@@ -286,7 +297,7 @@ class Books:
             "number": number,
             "job": start.job,
             "revision": found.revision,
-            "window": window_fields(expected, expected.resolution.window) if expected else None,
+            "window": expected_fields(expected) if expected else None,
             "late_s": late_s,
             "trigger": start.trigger,
             "reason": None if start.reason is None else self._voice.masked(start.reason),

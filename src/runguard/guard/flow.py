@@ -158,6 +158,8 @@ def _lock(prepared: Prepared, places: Places, books: Books, fields: dict[str, An
 
 def _refuse_for_overlap(prepared: Prepared, places: Places, books: Books, fields: dict[str, Any], voice: Voice) -> int:
     holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
+    if holder is not None:
+        holder = holder._replace(number=books.number_of(holder.run_id))
     because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
     refusal = Refuse("overlap", prepared.settings.conflict_exit, because)
     _say_refusal(refusal, voice)

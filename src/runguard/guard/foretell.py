@@ -65,7 +65,7 @@ def _lines(prepared: Prepared, found: Answer, earlier: Earlier | None, alive: st
         resolution = found.expected.resolution
         window = resolution.window
         lines[1] = ("window", f"{window.label} ({window.key})")
-        lines.append(("subject", f"from {rfc3339(window.start_us)} up to {rfc3339(window.due_us)}"))
+        lines.append(("covers", f"from {rfc3339(window.start_us)} up to {rfc3339(window.due_us)}"))
         lines.append(("next due", "none" if resolution.next_due_us is None else rfc3339(resolution.next_due_us)))
         if window.how != "real":
             lines.append(("because", f"local time {window.nominal} does not exist: due {window.label}"))

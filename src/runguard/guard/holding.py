@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runguard.guard import host, lock
-from runguard.instant import from_rfc3339, rfc3339
+from runguard.instant import from_rfc3339, rfc3339, span
 from runguard.model import Holder
 from runguard.store import lines
 
@@ -54,12 +54,4 @@ def describe(holder: Holder | None, now_us: int) -> str:
         return "a run that has not said who it is"
     name = f"run {holder.number}" if holder.number is not None else f"run {holder.run_id[:8]}"
     pid = f"pid {holder.command_pid}" if holder.command_pid else f"guard pid {holder.guard_pid}"
-    return f"{name} ({pid}, for {_span(now_us - holder.started_us)}: {holder.command})"
-
-
-def _span(span_us: int) -> str:
-    seconds = max(0, span_us // 1_000_000)
-    for unit, length_s in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= length_s:
-            return f"{seconds // length_s}{unit}"
-    return f"{seconds}s"
+    return f"{name} ({pid}, for {span(now_us - holder.started_us)}: {holder.command})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runguard.instant import rfc3339
+from runguard.instant import from_rfc3339, rfc3339
 from runguard.model import Asked, Covers, Resolution, Revision, Schedule, Window
 from runguard.record import NamedTuple
 from runguard.schedule.windows import Timetable
@@ -12,6 +12,7 @@ from runguard.schedule.windows import Timetable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 GIVEN = (
     "RUNGUARD_RUN_ID",
@@ -93,10 +94,18 @@ def command_environ(start: Start, window: Window | None, attempt: int) -> dict[s
     return environ
 
 
-def window_fields(expected: Expected | None, window: Window | None) -> dict[str, object] | None:
+def expected_fields(expected: Expected) -> dict[str, Any]:
     """Return a window as the ledger tells it: with the schedule, zone, policy and tzdata version actually used."""
-    if expected is None or window is None:
-        return None
+    return {
+        **window_fields(expected.resolution.window),
+        "zone": expected.schedule.zone,
+        "tzdata": expected.tzdata,
+        "schedule": schedule_fields(expected.schedule),
+    }
+
+
+def window_fields(window: Window) -> dict[str, Any]:
+    """Return a window in itself, as the ledger and the JSON contract tell it."""
     return {
         "key": window.key,
         "start": rfc3339(window.start_us),
@@ -106,10 +115,21 @@ def window_fields(expected: Expected | None, window: Window | None) -> dict[str,
         "how": window.how,
         "fold": window.fold,
         "collapsed": list(window.collapsed),
-        "zone": expected.schedule.zone,
-        "tzdata": expected.tzdata,
-        "schedule": schedule_fields(expected.schedule),
     }
+
+
+def window_of(fields: Mapping[str, Any]) -> Window:
+    """Return the window that `window_fields` told. Raises KeyError or ValueError where they are none of a window."""
+    return Window(
+        key=fields["key"],
+        start_us=from_rfc3339(fields["start"]),
+        due_us=from_rfc3339(fields["due"]),
+        label=fields["label"],
+        nominal=fields["nominal"],
+        how=fields["how"],
+        fold=fields["fold"],
+        collapsed=tuple(fields["collapsed"]),
+    )
 
 
 def schedule_fields(schedule: Schedule) -> dict[str, object]:
