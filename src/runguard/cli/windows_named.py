@@ -9,6 +9,7 @@ from typing import NamedTuple
 from runguard import values
 from runguard.errors import UsageError
 from runguard.guard.expecting import Expecting
+from runguard.guard.start import window_of
 from runguard.instant import DAY_S, SECOND_US
 from runguard.model import Window
 from runguard.schedule.zone import Zone
@@ -114,19 +115,8 @@ def _recorded(records: Reader, job: str, named: Wanted, about_us: int) -> Iterat
     """Yield the windows as starts recorded them, refused starts first, then by sequence: the last one counts."""
     starts = records.coverage(job, about_us - _AROUND_US, about_us + _AROUND_US)
     for start in sorted(starts, key=lambda start: (start.outcome != "refused", start.seq)):
-        if start.key is None or not named.names(start.key, start.due_us, start.nominal, start.label):
-            continue
-        told = records.entries(start.run_id)[0]["window"]
-        yield Window(
-            key=start.key,
-            start_us=start.start_us,
-            due_us=start.due_us,
-            label=start.label or "",
-            nominal=start.nominal or "",
-            how=told["how"],
-            fold=told["fold"],
-            collapsed=tuple(told["collapsed"]),
-        )
+        if start.key is not None and named.names(start.key, start.due_us, start.nominal, start.label):
+            yield window_of(records.entries(start.run_id)[0]["window"])
 
 
 def _nearest(expected: Expecting | None, about_us: int) -> str:
