@@ -14,6 +14,7 @@ from runguard.cli.windows_named import zone_of
 from runguard.coverage.verdicts import Judged
 from runguard.errors import UsageError
 from runguard.guard.expecting import Expecting, expecting
+from runguard.guard.start import window_fields
 from runguard.instant import SECOND_US, rfc3339
 from runguard.model import Window
 from runguard.store.database import ReadOnlyStore
@@ -74,17 +75,7 @@ def spans(
 
 def facts(job: str | None, window: Window) -> dict[str, Any]:
     """Return a window by the JSON contract."""
-    return {
-        "job": job,
-        "key": window.key,
-        "start": rfc3339(window.start_us),
-        "due": rfc3339(window.due_us),
-        "label": window.label,
-        "nominal": window.nominal,
-        "how": window.how,
-        "fold": window.fold,
-        "collapsed": list(window.collapsed),
-    }
+    return {"job": job, **window_fields(window)}
 
 
 def row(job: str, judged: Judged) -> Row:
