@@ -228,17 +228,6 @@ def test_answered_dues_are_those_of_starts_that_were_let_run_each_once(place, st
     assert place.reader().answered_dues("unknown", DAY_1, DAY_4) == []
 
 
-def test_the_keys_of_dues_are_those_recorded(place, start, refused):
-    place.write(
-        start(1, key="L3", due=due(3)),
-        start(2, key="U3", due=due(3)),
-        start(3, key="L3", due=due(3)),
-        refused(4, "L2", due(2)),
-    )
-    assert place.reader().keys_of_dues("letters", [DAY_1, DAY_2, DAY_3]) == {DAY_3: ["L3", "U3"]}
-    assert place.reader().keys_of_dues("other", [DAY_3]) == {}
-
-
 def test_a_key_is_answered_whenever_its_window_was_due(place, start, refused):
     place.write(start(1, key="L3", due="2026-03-03T03:30:00Z"), refused(2, "L2", due(2)))
     assert place.reader().answered_keys("letters", ["L1", "L2", "L3"]) == {"L3"}

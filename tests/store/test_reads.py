@@ -347,7 +347,6 @@ def test_the_tables_can_be_derived_again_from_the_lines(place, start, finish, wa
                 "run_covers (job=? AND covers_last_us>?)",
             },
         ),
-        ("keys_of_due", {"run_answered (job=? AND answered_due_us=?)"}),
         ("key_answered", {"run_of_window (job=? AND window_key=?)"}),
         ("refusals", {"run_refused (job=? AND due_us>? AND due_us<?)"}),
         ("covers", {"run_covers (job=? AND covers_last_us>?)"}),

@@ -130,12 +130,6 @@ SELECT DISTINCT answered_due_us FROM run
 WHERE job = :job AND answered_due_us > :after_us AND answered_due_us <= :until_us
 ORDER BY answered_due_us
 
--- name: keys_of_due
--- The key of the window of each start with this due that was let run.
-SELECT window_key FROM run
-WHERE job = :job AND answered_due_us = :due_us
-ORDER BY start_seq
-
 -- name: key_answered
 -- Whether some start was let run for the window with this key.
 SELECT 1 FROM run WHERE job = :job AND window_key = :window_key AND outcome <> 'refused' LIMIT 1

@@ -148,14 +148,6 @@ class Reader:
         """
         return [due_us for (due_us,) in self.rows("answered_dues", job=job, after_us=after_us, until_us=until_us)]
 
-    def keys_of_dues(self, job: str, dues: Iterable[int]) -> dict[int, list[str]]:
-        """Return, for those of `dues` that some start was let run for, the keys of the windows as recorded."""
-        found = {}
-        for due_us in dues:
-            if keys := self.rows("keys_of_due", job=job, due_us=due_us):
-                found[due_us] = list(dict.fromkeys(key for (key,) in keys))
-        return found
-
     def answered_keys(self, job: str, keys: Iterable[str]) -> set[str]:
         """Return those of `keys` for whose windows some start was let run, whenever that was due."""
         return {key for key in keys if self.rows("key_answered", job=job, window_key=key)}
