@@ -62,11 +62,6 @@ class Capture:
         self.remark: str | None = None  # why less is kept than the limits allow
 
     @property
-    def limits(self) -> tuple[int, int]:
-        """The bytes that head and tail may have."""
-        return self._head_limit, self._tail_limit
-
-    @property
     def total(self) -> int:
         """The bytes of both streams so far."""
         return self._streams[0].bytes + self._streams[1].bytes

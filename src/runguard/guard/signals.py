@@ -54,11 +54,6 @@ class Signals:
         """The first signal that asked us to end, or None."""
         return next((number for number in self.received if number in STOPS), None)
 
-    @property
-    def stops(self) -> int:
-        """How many signals asked us to end."""
-        return sum(number in STOPS for number in self.received)
-
     def take(self) -> list[int]:
         """Empty the wakeup pipe and return what was received since the last call."""
         try:
