@@ -100,6 +100,16 @@ def parse(text: str) -> Cron:
     return cron
 
 
+def is_number(word: str) -> bool:
+    """Tell whether `word` is ASCII digits, few enough that reading them is cheap."""
+    return word.isascii() and word.isdigit() and len(word) <= 9
+
+
+def cut(text: str) -> str:
+    """Return a text or a piece of it as a message repeats it."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
 def _split(text: str) -> list[tuple[int, str]]:
     """Return (1-based column, field) of each field; only spaces and tabs part fields."""
     pieces = []
@@ -134,13 +144,13 @@ def _item(text: str, index: int, item: str, column: int) -> range:
             if index == 4 and low > high and high_text.lower() == "sun":
                 high = 7  # `fri-sun`: cronie reads it so; Debian accepts it and never fires
             if low > high:
-                _refuse(text, name, column, f"reversed range {_cut(span)!r}")
+                _refuse(text, name, column, f"reversed range {cut(span)!r}")
     if not slash:
         return range(low, high + 1)
     if span != "*" and not dash:
-        _refuse(text, name, column, f"step without a range {_cut(item)!r}: write '{low}-{highest}/{_cut(step_text)}'")
-    if not _is_number(step_text) or int(step_text) == 0:
-        _refuse(text, name, column, f"bad step {_cut(item)!r}")
+        _refuse(text, name, column, f"step without a range {cut(item)!r}: write '{low}-{highest}/{cut(step_text)}'")
+    if not is_number(step_text) or int(step_text) == 0:
+        _refuse(text, name, column, f"bad step {cut(item)!r}")
     return range(low, high + 1, int(step_text))
 
 
@@ -148,27 +158,18 @@ def _number(text: str, index: int, word: str, column: int) -> int:
     name, lowest, highest, names = _FIELDS[index]
     if word.lower() in names:
         return names.index(word.lower()) + lowest
-    if not _is_number(word):
-        _refuse(text, name, column, f"bad value {_cut(word)!r}")
+    if not is_number(word):
+        _refuse(text, name, column, f"bad value {cut(word)!r}")
     if not lowest <= int(word) <= highest:
-        _refuse(text, name, column, f"{_cut(word)} outside {lowest}-{highest}")
+        _refuse(text, name, column, f"{cut(word)} outside {lowest}-{highest}")
     return int(word)
-
-
-def _is_number(word: str) -> bool:
-    """Tell whether `word` is ASCII digits, few enough that reading them is cheap."""
-    return word.isascii() and word.isdigit() and len(word) <= 9
 
 
 def _refuse_macro(text: str, name: str, column: int) -> NoReturn:
     if name.lower() == "@reboot":
         _refuse(text, "", column, "need 5 fields, got 1: '@reboot' is no time of day, so it has no window")
-    _refuse(text, "", column, f"need 5 fields, got 1: {_cut(name)!r} is not known", True)
+    _refuse(text, "", column, f"need 5 fields, got 1: {cut(name)!r} is not known", True)
 
 
 def _refuse(text: str, field: str, column: int, why: str, say_accepted: bool = False) -> NoReturn:
-    raise ScheduleError(_cut(text), f"{why}; {_ACCEPTED}" if say_accepted else why, field=field, position=column)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    raise ScheduleError(cut(text), f"{why}; {_ACCEPTED}" if say_accepted else why, field=field, position=column)

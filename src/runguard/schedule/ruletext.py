@@ -11,6 +11,7 @@ from dateutil import rrule
 
 from runguard.errors import ScheduleError
 from runguard.record import NamedTuple
+from runguard.schedule.cron import cut, is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1)  # where a rule starts without DTSTART
 _LONGEST = 1000  # characters
-_SHOWN = 60
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _FREQUENCIES = {
     "YEARLY": rrule.YEARLY,
@@ -70,7 +70,7 @@ def read(text: str) -> Parts:
         head, colon, value = piece.partition(":")
         name, *parameters = head.upper().split(";")
         if not colon or name not in ("DTSTART", "RRULE"):
-            refuse(text, name if colon else "", f"{_cut(piece)!r} is not known: write 'DTSTART:… RRULE:FREQ=…'")
+            refuse(text, name if colon else "", f"{cut(piece)!r} is not known: write 'DTSTART:… RRULE:FREQ=…'")
         if rule:
             refuse(text, name, "a schedule is one RRULE, with DTSTART before it")
         if name == "RRULE":
@@ -89,7 +89,7 @@ def read(text: str) -> Parts:
 def refuse(text: str, part: str, why: str) -> NoReturn:
     """Raise the error of a part, with its column where the text has it."""
     column = text.upper().find(part) + 1 if part else 0
-    raise ScheduleError(_cut(" ".join(text.split())), why, field=part, position=column)
+    raise ScheduleError(cut(" ".join(text.split())), why, field=part, position=column)
 
 
 def _start(text: str, parameters: list[str], value: str) -> datetime:
@@ -97,7 +97,7 @@ def _start(text: str, parameters: list[str], value: str) -> datetime:
         if parameter.startswith("TZID="):
             refuse(text, "TZID", "its times are local to the schedule's time zone: give that as --timezone")
         if parameter not in ("VALUE=DATE", "VALUE=DATE-TIME"):
-            refuse(text, "DTSTART", f"{_cut(parameter)!r} is not known")
+            refuse(text, "DTSTART", f"{cut(parameter)!r} is not known")
     return _moment(text, "DTSTART", value, (0, 0))
 
 
@@ -106,7 +106,7 @@ def _pairs(text: str, rule: str) -> dict[str, str]:
     for pair in rule.removesuffix(";").split(";"):
         name, equals, value = pair.partition("=")
         if not equals or not value:
-            refuse(text, name, f"{_cut(pair)!r} is no NAME=VALUE")
+            refuse(text, name, f"{cut(pair)!r} is no NAME=VALUE")
         if name in found:
             refuse(text, name, "it is there twice")
         found[name] = value
@@ -118,7 +118,7 @@ def _parts(text: str, start: datetime, pairs: dict[str, str]) -> Parts:
     if frequency == "SECONDLY":
         refuse(text, "FREQ", "windows begin on whole minutes: SECONDLY is none")
     if frequency not in _FREQUENCIES:
-        refuse(text, "FREQ", f"{_cut(frequency)!r} is not one of {' '.join(_FREQUENCIES)}")
+        refuse(text, "FREQ", f"{cut(frequency)!r} is not one of {' '.join(_FREQUENCIES)}")
     if "COUNT" in pairs and "UNTIL" in pairs:
         refuse(text, "UNTIL", "a rule ends by COUNT or by UNTIL, not by both")
     if pairs.pop("BYSECOND", "0") not in ("0", "00"):
@@ -148,9 +148,9 @@ def _numbers(text: str, name: str, value: str, lowest: int, highest: int, backwa
     found = set()
     for word in value.split(","):
         digits = word[1:] if word[:1] in ("+", "-") and backwards else word
-        if not _is_number(digits) or not lowest <= int(digits) <= highest:
+        if not is_number(digits) or not lowest <= int(digits) <= highest:
             span = f"{lowest}-{highest}" + (f" or -{highest} to -1" if backwards else "")
-            refuse(text, name, f"{_cut(word)!r} is not in {span}")
+            refuse(text, name, f"{cut(word)!r} is not in {span}")
         found.add(-int(digits) if word.startswith("-") else int(digits))
     return tuple(sorted(found))
 
@@ -158,12 +158,12 @@ def _numbers(text: str, name: str, value: str, lowest: int, highest: int, backwa
 def _weekday(text: str, word: str, numbered: bool) -> rrule.weekday:
     day, number = word[-2:], word[:-2]
     if day not in _WEEKDAYS:
-        refuse(text, "BYDAY", f"{_cut(word)!r} is none of {' '.join(_WEEKDAYS)}, nor one with a number before it")
+        refuse(text, "BYDAY", f"{cut(word)!r} is none of {' '.join(_WEEKDAYS)}, nor one with a number before it")
     weekday = rrule.weekday(_WEEKDAYS.index(day))
     if not number:
         return weekday
     if not numbered:
-        refuse(text, "BYDAY", f"{_cut(word)!r}: a number goes with MONTHLY, or YEARLY without BYWEEKNO (RFC 5545)")
+        refuse(text, "BYDAY", f"{cut(word)!r}: a number goes with MONTHLY, or YEARLY without BYWEEKNO (RFC 5545)")
     (which,) = _numbers(text, "BYDAY", number, 1, 53, True)
     return weekday(which)
 
@@ -174,7 +174,7 @@ def _one(text: str, name: str, value: str) -> int:
 
 def _week_start(text: str, name: str, value: str) -> int:
     if value not in _WEEKDAYS:
-        refuse(text, name, f"{_cut(value)!r} is none of {' '.join(_WEEKDAYS)}")
+        refuse(text, name, f"{cut(value)!r} is none of {' '.join(_WEEKDAYS)}")
     return _WEEKDAYS.index(value)
 
 
@@ -185,16 +185,16 @@ def _until(text: str, name: str, value: str) -> datetime:
 def _moment(text: str, name: str, value: str, clock: tuple[int, int]) -> datetime:
     """Read `YYYYMMDD` at `clock`, or `YYYYMMDDTHHMMSS`; the second of UNTIL does not matter, others are 0."""
     if value.endswith("Z"):
-        refuse(text, name, f"{_cut(value)!r} is UTC; times are local here: leave out the Z")
+        refuse(text, name, f"{cut(value)!r} is UTC; times are local here: leave out the Z")
     date, tee, time = value.partition("T")
-    well_formed = _is_number(date) and len(date) == 8 and (not tee or (_is_number(time) and len(time) == 6))
+    well_formed = is_number(date) and len(date) == 8 and (not tee or (is_number(time) and len(time) == 6))
     try:
         if not well_formed:
             raise ValueError
         hour, minute, second = (int(time[:2]), int(time[2:4]), int(time[4:])) if tee else (*clock, 0)
         found = datetime(int(date[:4]), int(date[4:6]), int(date[6:]), hour, minute, second)
     except ValueError:
-        refuse(text, name, f"{_cut(value)!r} is no local time such as 20260101T090000")
+        refuse(text, name, f"{cut(value)!r} is no local time such as 20260101T090000")
     if found.second and name != "UNTIL":
         refuse(text, name, "windows begin on whole minutes: its second must be 00")
     return found
@@ -206,11 +206,3 @@ _SINGLE: dict[str, Callable[[str, str, str], Any]] = {
     "UNTIL": _until,
     "WKST": _week_start,
 }
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) <= 9
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
