@@ -205,7 +205,7 @@ def _recall(path: str, cache: _Cache | None) -> _Remembered | None:
         return None
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        if private.file_flaw(found):
             return None
         content = _read_all(fd, 2 * LARGEST_FILE)
         if digest(content[_DIGEST_BYTES:]).encode() != content[:_DIGEST_BYTES]:
