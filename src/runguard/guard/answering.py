@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from runguard.guard.prepare import Prepared
     from runguard.guard.start import Start
-    from runguard.model import Earlier
+    from runguard.model import Earlier, Window
     from runguard.store.reads import Reader
 
 
@@ -25,6 +25,11 @@ class Answer(NamedTuple):
     expected: Expected | None
     revision: int | None
     change: dict[str, Any] | None = None
+
+    @property
+    def window(self) -> Window | None:
+        """The window, where there is one."""
+        return self.expected.resolution.window if self.expected else None
 
 
 def answer(store: Reader, start: Start, early_us: int) -> Answer:
@@ -81,9 +86,9 @@ def _answer(store: Reader, start: Start, early_us: int) -> Answer:
 
 def earlier_of(store: Reader, start: Start, found: Answer) -> Earlier | None:
     """Return what is on record for the window of `start`, or the run without a window that it replaces."""
-    if found.expected is None:
+    window = found.window
+    if window is None:
         return start.asked.replaces if start.asked else None
-    window = found.expected.resolution.window
     return store.latest(start.job, window.key, window.due_us)
 
 

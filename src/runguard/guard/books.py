@@ -187,15 +187,13 @@ class Books:
         store, start, settings = tx.store, self._start, self._prepared.settings
         alive = self._close_dead_runs(tx)
         found = answer(store, start, early_us(settings))
-        expected = found.expected
-        window = expected.resolution.window if expected else None
         decision: Proceed | Refuse
         if alive is not None:
             run, life = alive
             holder = holder_of(run, life)
             decision = Refuse("overlap", settings.conflict_exit, f"run {run.number} still runs: {life.because}")
             self._record_refusal(tx, decision, found, fields, holder)
-            return Opening(decision, window)
+            return Opening(decision, found.window)
         self._notice_clock_step(store)
         if start.trigger == "manual" and found.expected is None and found.revision is not None:
             hint = f"runguard rerun {start.job}@WINDOW --reason TEXT"
@@ -203,20 +201,19 @@ class Books:
         decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
-            return Opening(decision, window)
+            return Opening(decision, found.window)
         self._notice_off_schedule(found)
         if found.change:
             tx.append("job.changed", start.at_us, found.change)
         number = store.next_number()
         tx.append("run.start", start.at_us, self._start_fields(number, found, decision, fields))
-        return Opening(decision, window)
+        return Opening(decision, found.window)
 
     def _open_in_journal(self, fields: dict[str, Any]) -> Opening:
         """Decide by this host's journal and by what can be read of the store: beyond that the window counts as open."""
         from runguard.guard.hindsight import look_back  # only while the store fails
 
         found, earlier, alive, _ = look_back(self._prepared, self._places, self._journal)
-        window = found.expected.resolution.window if found.expected else None
         decision: Proceed | Refuse
         if alive is not None:
             decision = Refuse("overlap", self._prepared.settings.conflict_exit, alive[0])
@@ -229,7 +226,7 @@ class Books:
             self._notice_off_schedule(found)
             entry = self._start_fields(None, found, decision, fields)
             self._journal.write("run.start", self._start.at_us, entry)
-        return Opening(decision, window)
+        return Opening(decision, found.window)
 
     def _close_dead_runs(self, tx: Transaction) -> tuple[Run, Life] | None:
         """Close the job's runs that died without a finish; return one that still lives, if any."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runguard.errors import StoreError
     from runguard.guard.prepare import Prepared
-    from runguard.model import Earlier, Holder, Window
+    from runguard.model import Earlier, Holder
     from runguard.paths import Places
     from runguard.store.database import ReadOnlyStore
     from runguard.store.journal import Journal
@@ -45,16 +45,12 @@ def look_back(prepared: Prepared, places: Places, journal: Journal) -> Hindsight
         pass
     except Exception as error:  # noqa: BLE001 - whatever the store holds, it must not keep the job from running
         fault = as_store_error(places.store, error)
-    window = _window(found)
+    window = found.window
     journaled = journal.latest(start.job, window.key, window.due_us) if window else None
     if journaled is not None and (journaled.attempt or earlier is None or not earlier.attempt):
         gone = journaled.outcome == "running" and not _lives(places.runs, journaled.run_id)
         earlier = journaled._replace(outcome="lost") if gone else journaled
     return Hindsight(found, earlier, alive, fault)
-
-
-def _window(found: Answer) -> Window | None:
-    return found.expected.resolution.window if found.expected else None
 
 
 def _living(store: ReadOnlyStore, job: str, now_us: int, runs: str) -> tuple[set[str], tuple[str, Holder] | None]:
