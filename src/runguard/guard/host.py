@@ -53,11 +53,14 @@ def start_ticks(pid: int) -> int | None:
 
     A zombie has gone: it does no work any more.
     """
-    text = _read(f"/proc/{pid}/stat")
-    fields = text[text.rfind(")") + 2 :].split()
-    if len(fields) < 20 or fields[0] in ("Z", "X"):
-        return None
-    return int(fields[19])
+    fields = _status(pid)
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def group_of(pid: int) -> int | None:
+    """Return the process group of a process, or None where it has gone."""
+    fields = _status(pid)
+    return int(fields[2]) if len(fields) > 2 else None
 
 
 def lives(pid: int | None, ticks: int | None, boot: str) -> bool:
@@ -70,6 +73,13 @@ def command_line(pid: int) -> str:
     argv = _read(f"/proc/{pid}/cmdline").rstrip("\0").split("\0")
     line = " ".join(mask_argv(argv, ())[0])
     return line or f"[{_read(f'/proc/{pid}/comm').strip() or pid}]"
+
+
+def _status(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat behind the name, the process's state first; none where it has gone."""
+    text = _read(f"/proc/{pid}/stat")
+    fields = text[text.rfind(")") + 2 :].split()
+    return [] if fields[:1] in (["Z"], ["X"]) else fields
 
 
 def _user(uid: int) -> str:

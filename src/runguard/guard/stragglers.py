@@ -34,7 +34,7 @@ def group_exists(pgid: int) -> bool:
 
 def members(pgid: int) -> list[int]:
     """Return the pids of the group that are alive."""
-    return [pid for pid in _pids() if _group_of_living(pid) == pgid]
+    return [pid for pid in _pids() if host.group_of(pid) == pgid]
 
 
 def visible() -> bool:
@@ -62,16 +62,6 @@ def _pids() -> Iterator[int]:
     for name in names:
         if name.isdigit():
             yield int(name)
-
-
-def _group_of_living(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            content = file.read(4096) or b""
-    except OSError:
-        return None
-    fields = content[content.rfind(b")") + 2 :].split()
-    return None if len(fields) < 3 or fields[0] in (b"Z", b"X") else int(fields[2])
 
 
 def _holds(pid: int, wanted: set[str]) -> bool:
