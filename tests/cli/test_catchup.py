@@ -237,3 +237,59 @@ def test_a_success_sooner_than_its_min_time_is_suspect(shell: Shell) -> None:
     [run] = shell.json("history")
     assert run["outcome"] == "succeeded"
     assert "min_time" in run["suspect"]
+
+
+def test_a_merged_window_stays_one_when_it_is_run_once_more(shell: Shell) -> None:
+    answer_first(shell, 4)
+    merging = ("run", "-j", "h", *HOURLY, "--catch-up", "merge")
+    shell(*merging, "--", "false")
+    shell(*merging, "--", "sh", "-c", "echo $RUNGUARD_WINDOW_START $RUNGUARD_ATTEMPT > span")
+    second, first, _ = shell.json("history")
+    assert (shell.directory / "span").read_text() == f"{first['window']['start']} 2\n"
+    assert (second["covers"], second["window"]) == (first["covers"], first["window"])
+    assert {window["verdict"] for window in json.loads(shell("windows", "h", "--json").stdout)} == {"succeeded"}
+    third = shell("rerun", str(second["number"]), "--reason", "again", "--", "true")
+    assert third.returncode == 0
+    assert shell.json("history")[0]["covers"] == first["covers"]
+
+
+def test_a_window_to_come_is_not_re_run(shell: Shell) -> None:
+    answer_first(shell, 1)
+    ahead = f"{datetime.now(UTC) + timedelta(hours=3):U%Y-%m-%dT%H:00Z}"
+    done = shell("rerun", f"h@{ahead}", "--reason", "too soon", "--", "true")
+    assert done.returncode == 2
+    assert "is not due before" in done.stderr
+
+
+def test_a_first_start_that_catches_up_has_nothing_to_say(shell: Shell) -> None:
+    done = shell("run", "-j", "h", *HOURLY, "--catch-up", "all", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ten_years_of_missed_minutes_are_answered_by_one_run(shell: Shell) -> None:
+    minutely = ("run", "-j", "m", "-s", "* * * * *", "-z", "UTC")
+    shell(*minutely, "--scheduled-at", "2016-11-29T00:00Z", "--", "true")
+    done = shell(*minutely, "--catch-up", "latest", "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert shell.json("history")[0]["covers"]["count"] > 5_000_000
+    again = shell(*minutely, "--catch-up", "latest", "--reason", "again", "--", "echo", "ran")
+    assert again.returncode == 0
+
+
+def test_what_ran_while_the_store_failed_is_not_caught_up_on(shell: Shell) -> None:
+    answer_first(shell, 3)
+    database = shell.state / "db" / "runguard.sqlite"
+    database.rename(shell.directory / "aside")
+    shell("run", "-j", "h", *HOURLY, "--scheduled-at", hours_ago(2), "--", "true")
+    shell("run", "-j", "h", *HOURLY, "--scheduled-at", hours_ago(1), "--", "true")
+    (shell.directory / "aside").rename(database)
+    done = shell("run", "-j", "h", *HOURLY, "--catch-up", "all", "--", "sh", "-c", "echo x >> ran")
+    assert done.returncode == 0
+    assert (shell.directory / "ran").read_text() == "x\n"
+
+
+def test_a_dry_run_says_what_would_be_caught_up_on(shell: Shell) -> None:
+    answer_first(shell, 4)
+    done = shell("run", "-j", "h", *HOURLY, "--catch-up", "latest", "--dry-run", "--", "true")
+    assert "3 missed windows, from U" in done.stdout
+    assert "this run would answer them" in done.stdout

@@ -113,7 +113,7 @@ def test_a_revision_opens_no_earlier_than_the_last_answered_due(shell: Shell) ->
     done = shell("run", "-j", "letters", "-s", "0 9 * * *", "-z", "UTC", "--scheduled-at", "2020-01-02T09:00Z", "true")
     assert done.returncode == 0
     text = '[jobs.letters]\nschedule = "0 12 * * *"\ntimezone = "UTC"\n'
-    found = look(shell, text, from_rfc3339("2020-01-02T08:00:00Z"))
+    found = look(shell, text, from_rfc3339("2020-01-02T09:30:00Z"))
     assert found[1].after_us == from_rfc3339("2020-01-02T09:00:00Z")
 
 

@@ -21,6 +21,7 @@ from runguard.cli.windows_named import zone_of
 from runguard.coverage.missing import missing
 from runguard.errors import UsageError
 from runguard.guard import flow, lock
+from runguard.guard.catching_up import PASSED_OVER
 from runguard.guard.expecting import Expecting, expecting
 from runguard.guard.signals import listen
 from runguard.instant import SECOND_US
@@ -145,6 +146,8 @@ def _tell(job: str, found: list[Asked], chosen: Chosen, *, merge: bool, limit: i
         page([f"{job}: one run from {windows[0].key} up to {windows[-1].key}, for {len(windows)} windows"])
         return 0
     page([f"{job}@{window.key}  due {window.label}" for window in windows[:limit]])
+    if limit is not None and len(windows) > limit:
+        say(f"{job}: the limit is {limit}; {len(windows) - limit} windows are left")
     return 0
 
 
@@ -173,9 +176,11 @@ def _each(start: Request, found: list[Asked], environ: dict[str, str], missing_c
     with progress(start.job, len(found)) as advance:
         for asked in found:
             result = flow.guard(start._replace(asked=asked), environ, signals)
-            outcomes[result.verdict.outcome] += 1
+            passed_over = result.verdict.why == "duplicate"
+            outcomes["answered meanwhile" if passed_over else result.verdict.outcome] += 1
             advance()
-            if result.stopped or result.verdict.outcome == "refused":
+            obstacle = result.verdict.outcome == "refused" and result.verdict.why not in PASSED_OVER
+            if result.stopped or obstacle:
                 break
             if stop and result.verdict.outcome != "succeeded":
                 break
@@ -184,4 +189,4 @@ def _each(start: Request, found: list[Asked], environ: dict[str, str], missing_c
     hint = f"; runguard history {start.job} --outcome failed" if outcomes["failed"] else ""
     stopped = "interrupted: " if result.stopped else ""
     say(f"{start.job}: {stopped}{told}" + (f"; {left} windows are left" if left else "") + hint)
-    return 0 if not left and set(outcomes) <= {"succeeded"} else 1
+    return 0 if not left and set(outcomes) <= {"succeeded", "answered meanwhile"} else 1

@@ -15,6 +15,7 @@ from runguard.errors import UsageError
 from runguard.guard import flow
 from runguard.guard.expecting import expecting
 from runguard.guard.start import window_of
+from runguard.instant import rfc3339
 from runguard.model import Asked, Earlier, Schedule
 from runguard.settings import request
 from runguard.store.database import ReadOnlyStore
@@ -50,8 +51,9 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
     if reason is None or not reason.strip():
         raise UsageError(f"rerun: --reason TEXT is {'needed' if reason is None else 'empty'}: who runs again says why")
     place = find(environ, store)
-    records = open_registered(environ, place, clock.look().wall_us)
-    job, asked, run = _asked(records, what)
+    now_us = clock.look().wall_us
+    records = open_registered(environ, place, now_us)
+    job, asked, run = _asked(records, what, now_us)
     assert records is not None
     with records:
         settings, _ = config.effective({}, environ, place.loaded, job)
@@ -64,7 +66,7 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
     return flow.run(start, environ)
 
 
-def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked, Run | None]:
+def _asked(records: ReadOnlyStore | None, what: str, now_us: int) -> tuple[str, Asked, Run | None]:
     """Return the job, what is to be answered, and the run that it replaces, if any. Raises UsageError."""
     if "@" not in what:
         run = known_run(records, what)
@@ -75,6 +77,9 @@ def _asked(records: ReadOnlyStore | None, what: str) -> tuple[str, Asked, Run | 
     assert records is not None
     expected = expecting(records, job)
     window = find_window(records, job, expected, named)
+    if window.due_us > now_us:
+        due = rfc3339(window.due_us)
+        raise UsageError(f"rerun: {job}@{window.key} is not due before {due}; the run of its time would find it done")
     latest = records.latest(job, window.key, window.due_us)
     run_of_it = records.run(latest.run_id) if latest is not None and latest.attempt else None
     if run_of_it is not None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from runguard.coverage.verdicts import MARGIN_US, Judged, Waivers, because_missing
 from runguard.instant import DAY_S, SECOND_US
+from runguard.record import NamedTuple
 from runguard.schedule.windows import beginning_us
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from runguard.coverage.onrecord import Record, Refusal
+    from runguard.coverage.onrecord import Record, Refusal, Span
     from runguard.model import Window
     from runguard.schedule.revisions import Succession
 
@@ -36,6 +37,39 @@ def missing(
         after_us = end_us
 
 
+class Gap(NamedTuple):
+    """Missing windows as one: the first of them, the due of the last, and how many they are."""
+
+    first: Window
+    last_due_us: int
+    windows: int
+
+
+def gap(expected: Succession, record: Record, job: str, since_us: int, until_us: int) -> Gap | None:
+    """Return the missing windows of `since < due <= until` as one, or None where there is none.
+
+    Where keys are instants they are counted without being built: years of a minutely job in a moment.
+    """
+    waived = record.waivers(job, since_us, until_us)
+    first: Window | None = None
+    last_us, count, after_us = 0, 0, since_us
+    while after_us < until_us:
+        end_us = min(after_us + _PIECE_US, until_us)
+        if expected.by_instant(after_us, end_us) and not waived:
+            left = _left(expected, after_us, end_us, set(record.answered_dues(job, after_us, end_us)))
+            left = _uncovered(left, record.covers(job, after_us, end_us))
+            if left and first is None:
+                first = next(iter(expected.windows_at(left[:1])))
+            count += len(left)
+            last_us = left[-1][0] if left else last_us
+        else:
+            for found in missing(expected, record, job, after_us, end_us, 0):
+                first = first or found.window
+                count, last_us = count + 1, found.window.due_us
+        after_us = end_us
+    return Gap(first, last_us, count) if first is not None else None
+
+
 def _never_run(
     expected: Succession, record: Record, job: str, span: tuple[int, int], whole: tuple[int, int]
 ) -> list[Window]:
@@ -43,7 +77,8 @@ def _never_run(
     after_us, until_us = span
     if expected.by_instant(after_us, until_us):
         answered = set(record.answered_dues(job, after_us, until_us))
-        return list(expected.windows_at(_left(expected, after_us, until_us, answered)))
+        left = _left(expected, after_us, until_us, answered)
+        return list(expected.windows_at(_uncovered(left, record.covers(job, after_us, until_us))))
     # A window that a change of the zone's data moved across an end of the span is seen beyond it.
     wide = max(after_us - MARGIN_US, whole[0]), min(until_us + MARGIN_US, whole[1])
     answered = set(record.answered_dues(job, *wide))
@@ -65,6 +100,14 @@ def _left(expected: Succession, after_us: int, until_us: int, answered: set[int]
             left.append((due_us, _start_us(expected, due_us) if before_us is None else before_us))
         before_us = due_us
     return left
+
+
+def _uncovered(left: list[tuple[int, int]], covers: Sequence[Span]) -> list[tuple[int, int]]:
+    """Return those of some (due, start) that no catch-up covers."""
+    if not covers:
+        return left
+    spans = [(span.first_us, span.last_us) for span in covers]
+    return [pair for pair in left if not any(first_us <= pair[0] <= last_us for first_us, last_us in spans)]
 
 
 def _start_us(expected: Succession, due_us: int) -> int:

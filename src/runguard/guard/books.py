@@ -17,6 +17,7 @@ from runguard.guard.prepare import early_us
 from runguard.guard.start import expected_fields
 from runguard.guard.supervise import Beside
 from runguard.instant import SECOND_US, rfc3339, span
+from runguard.model import Covers
 from runguard.record import NamedTuple
 from runguard.store.journal import Journal
 from runguard.store.sqlite import open_store
@@ -202,6 +203,7 @@ class Books:
         if isinstance(decision, Refuse):
             self._record_refusal(tx, decision, found, fields, None)
             return Opening(decision, found.window)
+        found = self._as_first_answered(store, found, decision)
         self._notice_off_schedule(found)
         if found.change:
             tx.append("job.changed", start.at_us, found.change)
@@ -245,6 +247,28 @@ class Books:
         due_us = store.last_finished_due_us(self._start.job)
         if due_us is not None and self._start.at_us < due_us - early_us(self._prepared.settings):
             self._voice(f"clock_stepped: the clock is before {rfc3339(due_us)}, the due of a run that has finished")
+
+    def _as_first_answered(self, store: Store, found: Answer, decision: Proceed) -> Answer:
+        """Return the window as the attempt before recorded it, and answer what that one covered too.
+
+        What is on record is never derived again: a merged window stays one when it is run once more.
+        """
+        before = store.run(decision.supersedes) if decision.supersedes else None
+        if before is None or found.expected is None:
+            return found
+        resolution = found.expected.resolution
+        merges = self._start.covers is not None and self._start.covers.start_us is not None
+        if before.window_key != resolution.window.key or merges:
+            return found
+        assert before.window_start_us is not None
+        assert before.due_us is not None
+        if before.covers_first_us is not None and before.covers_last_us is not None and self._start.covers is None:
+            covers = Covers(before.covers_first_us, before.covers_last_us, before.covers_count or 0, None)
+            self._start = self._start._replace(covers=covers)
+        window = resolution.window._replace(
+            start_us=before.window_start_us, due_us=before.due_us, label=before.label or resolution.window.label
+        )
+        return found._replace(expected=found.expected._replace(resolution=resolution._replace(window=window)))
 
     def _notice_off_schedule(self, found: Answer) -> None:
         """Remark where an open window is run so late that the daemon seems to go by another zone (time.md, rule 4)."""

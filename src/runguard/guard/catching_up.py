@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from runguard.coverage.missing import missing
-from runguard.errors import RunguardError
+from itertools import islice
+
+from runguard.coverage.missing import Gap, gap, missing
+from runguard.errors import NothingRecordedError, RunguardError
 from runguard.guard.answering import answer
-from runguard.guard.expecting import expecting
+from runguard.guard.expecting import Expecting, expecting
 from runguard.guard.prepare import early_us
+from runguard.guard.writing import writing
 from runguard.instant import SECOND_US
 from runguard.model import Asked, Covers
+from runguard.record import NamedTuple
+from runguard.store.journal import Journal
 from runguard.store.sqlite import open_reader
 
 TYPE_CHECKING = False
@@ -19,57 +24,95 @@ if TYPE_CHECKING:
     from runguard.guard.prepare import Prepared
     from runguard.guard.voice import Voice
 
+# Refusals that are no obstacle to the next window.
+PASSED_OVER = ("duplicate", "off-schedule", "deadline")
 
-def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], Result]) -> Prepared:
+
+class Missed(NamedTuple):
+    """What was missed before the window of a start: all of it as one, and the oldest to run by themselves."""
+
+    gap: Gap
+    oldest: tuple[Asked, ...]
+
+
+class CaughtUp(NamedTuple):
+    """The start as it is after catching up, and whether we were told to stop meanwhile."""
+
+    prepared: Prepared
+    stopped: bool
+
+
+def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], Result]) -> CaughtUp:
     """Catch up on the windows before the one that this start answers, and return the start as it then is.
 
     `all` runs each of them, oldest first, up to the limit; `latest` and `merge` let this start answer them, `merge`
-    with a window that begins where the first of them does. Windows past the job's deadline are left out. A store that
+    with a window that begins where the first of them does. Windows past the job's deadline are left. A store that
     cannot be read is said: then nothing is caught up on.
     """
     mode = prepared.settings.catch_up
     try:
-        missed = _missed(prepared)
-    except RunguardError as error:
-        voice(f"{error}; nothing is caught up on")
-        return prepared
-    if not missed:
-        return prepared
+        _bring_journal_over(prepared)
+        found = missed(prepared)
+    except NothingRecordedError:
+        return CaughtUp(prepared, stopped=False)
+    except (RunguardError, MemoryError) as error:
+        voice(f"{error or 'no memory is left'}; nothing is caught up on")
+        return CaughtUp(prepared, stopped=False)
+    if found is None:
+        return CaughtUp(prepared, stopped=False)
     if mode == "all":
-        _run_each(missed, prepared.settings.catch_up_limit, voice, run_one)
-        return prepared
-    windows = [asked.window for asked in missed if asked.window is not None]
-    start_us = windows[0].start_us if mode == "merge" else None
-    covers = Covers(windows[0].due_us, windows[-1].due_us, len(windows), start_us)
-    return prepared._replace(start=prepared.start._replace(covers=covers))
+        return CaughtUp(prepared, stopped=_run_each(found, voice, run_one))
+    start_us = found.gap.first.start_us if mode == "merge" else None
+    covers = Covers(found.gap.first.due_us, found.gap.last_due_us, found.gap.windows, start_us)
+    return CaughtUp(prepared._replace(start=prepared.start._replace(covers=covers)), stopped=False)
 
 
-def _missed(prepared: Prepared) -> list[Asked]:
-    """Return what was missed before the window of this start, oldest first."""
-    start, places = prepared.start, prepared.places
+def missed(prepared: Prepared) -> Missed | None:
+    """Return what was missed before the window of this start, or None. Raises StoreError."""
+    start, places, settings = prepared.start, prepared.places, prepared.settings
     if start.expected is None or places is None or prepared.unsafe is not None:
-        return []
+        return None
     with open_reader(places.store, witness_directory=places.witness) as store:
-        found = answer(store, start, early_us(prepared.settings))
-        if found.expected is None:
-            return []
+        found = answer(store, start, early_us(settings))
         expected = expecting(store, start.job)
-        if expected is None:
-            return []
+        if found.expected is None or expected is None:
+            return None
+        since_us = _since_us(prepared, expected)
         before_us = found.expected.resolution.window.due_us - 1
-        deadline_s = prepared.settings.deadline_s
-        worth_us = expected.since_us if deadline_s is None else start.at_us - round(deadline_s * SECOND_US)
-        since_us = max(expected.since_us, worth_us)
-        gaps = missing(expected.succession, store, start.job, since_us, before_us, 0)
-        return [expected.ask(gap.window, "catch-up") for gap in gaps]
+        whole = gap(expected.succession, store, start.job, since_us, before_us)
+        if whole is None:
+            return None
+        limit = settings.catch_up_limit if settings.catch_up == "all" else 0
+        oldest = islice(missing(expected.succession, store, start.job, since_us, before_us, 0), limit)
+        return Missed(whole, tuple(expected.ask(each.window, "catch-up") for each in oldest))
 
 
-def _run_each(missed: list[Asked], limit: int, voice: Voice, run_one: Callable[[Asked], Result]) -> None:
-    for done, asked in enumerate(missed):
-        if done == limit:
-            voice(f"caught up on {limit} windows, the limit; {len(missed) - limit} older than this one are left")
-            return
+def _since_us(prepared: Prepared, expected: Expecting) -> int:
+    """Return after which due a window is worth running."""
+    deadline_s = prepared.settings.deadline_s
+    if deadline_s is None:
+        return expected.since_us
+    return max(expected.since_us, prepared.start.at_us - round(deadline_s * SECOND_US))
+
+
+def _bring_journal_over(prepared: Prepared) -> None:
+    """Let the store know first what this host ran while it failed. Raises StoreError."""
+    places = prepared.places
+    if places is not None and prepared.unsafe is None and Journal(places.state, prepared.author).pending():
+        with writing(prepared.start.environ, places, create=False):
+            pass
+
+
+def _run_each(found: Missed, voice: Voice, run_one: Callable[[Asked], Result]) -> bool:
+    """Run the oldest windows one by one; return whether we were told to stop."""
+    for done, asked in enumerate(found.oldest):
         result = run_one(asked)
-        if result.stopped or result.verdict.outcome == "refused":
-            voice(f"catching up ends here: {len(missed) - done} windows before this one are left")
-            return
+        obstacle = result.verdict.outcome == "refused" and result.verdict.why not in PASSED_OVER
+        if result.stopped or obstacle:
+            left = found.gap.windows - done - (not obstacle)
+            voice(f"catching up ends here: {left} windows before this one are left")
+            return result.stopped
+    left = found.gap.windows - len(found.oldest)
+    if left:
+        voice(f"caught up on {len(found.oldest)} windows, the limit; {left} before this one are left")
+    return False

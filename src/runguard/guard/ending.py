@@ -64,9 +64,9 @@ def not_started(error: SpawnError) -> Verdict:
     return Verdict("failed", None, error.status, None, str(error))
 
 
-def refused(status: int) -> Verdict:
-    """Return the verdict on a command that was not to be started."""
-    return Verdict("refused", None, status, None, None)
+def refused(status: int, why: str | None = None) -> Verdict:
+    """Return the verdict on a command that was not to be started, for one of model.REFUSALS."""
+    return Verdict("refused", None, status, None, why)
 
 
 def stopped_before(signal: int) -> Verdict:

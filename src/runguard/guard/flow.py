@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runguard.store.database import Appended
 
 
+INTERRUPTED = 130  # as a shell says of Ctrl-C
 SETTLE_AFTER_S = 0.1
 # What a start does without and an end may need.
 _FOR_THE_END = (
@@ -76,7 +77,11 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
     if prepared.settings.catch_up != "none" and request.asked is None:
         from runguard.guard.catching_up import catch_up_first
 
-        prepared = catch_up_first(prepared, voice, lambda asked: guard(request._replace(asked=asked), environ, signals))
+        prepared, stopped = catch_up_first(
+            prepared, voice, lambda asked: guard(request._replace(asked=asked), environ, signals)
+        )
+        if stopped:
+            return Result(refused(INTERRUPTED), stopped=True)
     monitor = _monitor(prepared, voice)
     try:
         verdict = _run(prepared, signals, monitor, voice)
@@ -84,7 +89,7 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
         voice(str(error))
         if monitor is not None:
             monitor.tell_refusal(error, signals)
-        verdict = refused(error.status)
+        verdict = refused(error.status, "unsafe")
     return Result(verdict, stopped=signals.stop is not None or verdict.interrupted)
 
 
@@ -96,7 +101,7 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     fields = fields_of(prepared, code)
     held = _lock(prepared, places, books, fields)
     if held is None:
-        return refused(_refuse_for_overlap(prepared, places, books, fields, voice))
+        return refused(_refuse_for_overlap(prepared, places, books, fields, voice), "overlap")
     work: RunFile | None = None
     recorded: Appended | None = None
     try:
@@ -105,7 +110,7 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
         opening = books.open(fields)
         if isinstance(opening.decision, Refuse):
             _say_refusal(opening.decision, voice)
-            return refused(opening.decision.status)
+            return refused(opening.decision.status, opening.decision.why)
         inherit = (held.fd, work.fd) if work else (held.fd,)
         plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from runguard import printable
-from runguard.errors import OutputError
+from runguard.errors import OutputError, RunguardError
 from runguard.guard import holding, liveness
 from runguard.guard.answering import question
 from runguard.guard.decide import Refuse, decide
@@ -30,10 +30,33 @@ def foretell(prepared: Prepared) -> int:
     known = look_back(prepared, places, Journal(places.state, prepared.author))
     alive = known.alive[0] if known.alive else _living_by_note(prepared, places)
     lines = _lines(prepared, known.found, known.earlier, alive)
+    lines += _catching_up(prepared)
     if known.fault is not None:
         lines.append(("store", f"{known.fault}; a start would record in the journal"))
     _print(lines)
     return 0
+
+
+def _catching_up(prepared: Prepared) -> list[tuple[str, str]]:
+    """Return what would be caught up on, as a line, or nothing."""
+    mode = prepared.settings.catch_up
+    if mode == "none":
+        return []
+    from runguard.guard.catching_up import missed
+
+    try:
+        found = missed(prepared)
+    except RunguardError:
+        return []  # said in the line on the store
+    if found is None:
+        return [("before", "no window was missed")]
+    first, windows = found.gap.first, f"{found.gap.windows} missed windows, from {found.gap.first.key} on"
+    told = {
+        "all": f"{windows}: the oldest {len(found.oldest)} would be run before this one",
+        "latest": f"{windows}: this run would answer them",
+        "merge": f"{windows}: this run would answer them, from {rfc3339(first.start_us)} on",
+    }
+    return [("before", told[mode])]
 
 
 def _print(lines: list[tuple[str, str]]) -> None:

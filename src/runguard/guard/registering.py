@@ -104,7 +104,9 @@ def _changes(
         latest = known[-1]
         if latest.schedule in (None, schedule) or changed_us <= (store.revised_us(job) or 0):
             continue
-        after_us = max(due_us, store.last_answered_due_us(job) or due_us, latest.after_us)
+        # What was answered, or edited, while the clock was ahead counts for nothing once it is back.
+        bounds = (store.last_answered_due_us(job), latest.after_us)
+        after_us = max(due_us, *(bound for bound in bounds if bound is not None and bound <= now_us), due_us)
         yield change_fields(job, "schedule", Revision(latest.number + 1, schedule, after_us))
 
 
