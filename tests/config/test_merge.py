@@ -177,3 +177,9 @@ def test_what_a_secret_file_holds_is_never_told(tmp_path: Path) -> None:
     _, problems = settings(tmp_path, f"ping = 'file:{tmp_path}/url'\nstore = 'file:{tmp_path}/url'\n")
     assert "secret" not in "".join(each.text for each in problems)
     assert problems[0].text == "runguard/runguard.toml:1: ping: file:url holds nothing that would do"
+
+
+def test_one_bad_pattern_leaves_the_others(tmp_path: Path) -> None:
+    found, problems = settings(tmp_path, 'mask = ["api-[0-9]+", "("]\n')
+    assert found.mask == ("api-[0-9]+",)
+    assert len(problems) == 1

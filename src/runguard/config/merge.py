@@ -123,12 +123,28 @@ def _choose(
             name = where if isinstance(where, str) else place(where[0], where[1:]) + dotted(*where[1:])
             faults.append(Problem(f"{name}: {error}", "unsafe" if breaks == "store" else "remark", breaks))
             decided = decided or bool(breaks)
+            good = _good_patterns(setting, raw)
+            if good and not decided:  # one bad pattern must not lay open what the others mask
+                value, decided = good, True
             continue
         if not decided:
             value, decided = meaning, True
     if setting.name == "timeout" and not value:
         value = None  # 0 means never
     return value, faults
+
+
+def _good_patterns(setting: Setting, raw: object) -> tuple[str, ...]:
+    """Return those of a list of patterns that can be read."""
+    good: list[str] = []
+    if setting.kind == "patterns" and isinstance(raw, list):
+        for pattern in raw:
+            try:
+                parse_key(setting, [pattern])
+            except ValueError:
+                continue
+            good.append(str(pattern))
+    return tuple(good)
 
 
 def _candidates(
