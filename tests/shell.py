@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import pwd
 import struct
 import subprocess
 import sys
@@ -60,6 +61,13 @@ class Shell:
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)
 
+    @property
+    def nothing_recorded(self) -> str:
+        """The line with which a query says that there are no records here."""
+        account = pwd.getpwuid(os.getuid()).pw_name
+        whose = f"{self.state} (account {account}; each account has its own records)"
+        return f"runguard: nothing has been recorded yet in {whose}\n"
+
     def entries(self, run_id: str) -> list[dict[str, Any]]:
         """Return what the ledger says of a run."""
         with self.open() as store:
@@ -95,11 +103,11 @@ class Shell:
         yield store
         store.close()
 
-    def on_terminal(self, *arguments: str, columns: int = 80, **environ: str) -> str:
-        """Return what `runguard` writes to a terminal of that width, with its line ends as \\n."""
+    def on_terminal(self, *arguments: str, columns: int = 80, command: list[str] | None = None, **environ: str) -> str:
+        """Return what `runguard`, or a `command`, writes to a terminal of that width, with its line ends as \\n."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        command = [sys.executable, "-m", "runguard", *arguments]
+        command = command or [sys.executable, "-m", "runguard", *arguments]
         everything = {**self.environ, "TERM": "xterm-256color", **environ}
         process = subprocess.Popen(
             command, env=everything, cwd=self.directory, stdin=theirs, stdout=theirs, stderr=theirs

@@ -102,8 +102,8 @@ class Settings(NamedTuple):
 TABLE = (
     Setting("job", "job", "Name of the job (default: the command's file name).", place=OPTION, short="j",
             metavar="NAME"),
-    Setting("schedule", "text", "Cron expression that the job answers: five fields, or @daily and its like.",
-            short="s", metavar="TEXT", breaks="window"),
+    Setting("schedule", "text", "What the job answers: five cron fields, @daily and its like, or 'RRULE:FREQ=…' with"
+            " 'DTSTART:…' before it or not.", short="s", metavar="TEXT", breaks="window"),
     Setting("timezone", "text", "Time zone of the schedule (default: the host's).", short="z", metavar="ZONE",
             breaks="window"),
     Setting("policy", "choice", "What daylight saving does to windows.", "vixie", choices=POLICIES, breaks="window"),

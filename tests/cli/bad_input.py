@@ -1,7 +1,8 @@
 """Bad invocations and configurations: what is typed, the one line that is said, and the exit status.
 
-`{dir}` stands for the test's directory, `{uid}` for our uid. `config` is the content of runguard.toml (line 1 first),
-`files` are written before. Where the job runs all the same the status is its own: 0, of `true`.
+`{dir}` stands for the test's directory, `{uid}` for our uid, `{account}` for its name. `config` is the content of
+runguard.toml (line 1 first), `files` are written before. Where the job runs all the same the status is its own: 0, of
+`true`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ NO_JOB = "letters, digits, '.', '_', '-'; a letter or digit first"
 NO_DURATION = "is no duration (90s, 15m, 2h, 1h30m, 7d)"
 NO_INSTANT = "is no instant with an offset (2026-03-29T02:30:00+01:00, or …Z)"
 NO_WHEN = (
-    "is no instant (2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, yesterday 14:00, last monday, 3 days ago, 7d)"
+    "is no instant (2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, 14:00, yesterday 14:00, last monday, 3 days"
+    " ago, 7d)"
 )
 FIVE_FIELDS = (
     "a schedule is five cron fields such as '30 2 * * *', one of @hourly @daily @midnight @weekly @monthly @yearly"
     " @annually, or 'RRULE:FREQ=…' with 'DTSTART:…' before it or not"
 )
 WITHOUT_WINDOW = "; the job runs without a window"
+NOTHING = "nothing has been recorded yet in {dir}/state (account {account}; each account has its own records)"
 POLICIES = "vixie, walk, systemd, quartz, shift"
 
 # The command line is wrong: nothing is started.
@@ -61,17 +64,17 @@ USAGE = [
     Bad(("run", "sudo", "-u", "ann", "true"), "run: --job NAME is needed: 'sudo' runs many jobs and names none", 2),
     Bad(("run", "/opt/my job"), f"run: --job NAME is needed: 'my job' is no job name ({NO_JOB})", 2),
     Bad(("run", ""), f"run: --job NAME is needed: '' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", "", "true"), f"run: --job: '' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", "../x", "true"), f"run: --job: '../x' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", ".hidden", "true"), f"run: --job: '.hidden' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", "a\nb", "true"), rf"run: --job: 'a\nb' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", "läuft", "true"), f"run: --job: 'läuft' is no job name ({NO_JOB})", 2),
-    Bad(("run", "-j", "x" * 101, "true"), f"run: --job: {'x' * 60!r}… is longer than 100 characters", 2),
-    Bad(("run", "-t", "5x", "true"), f"run: --timeout: '5x' {NO_DURATION}", 2),
-    Bad(("run", "-t", "", "true"), f"run: --timeout: '' {NO_DURATION}", 2),
-    Bad(("run", "-t", "-5", "true"), f"run: --timeout: '-5' {NO_DURATION}", 2),
-    Bad(("run", "-t", "30m1h", "true"), f"run: --timeout: '30m1h' {NO_DURATION}", 2),
-    Bad(("run", "-t", "1001d", "true"), "run: --timeout: '1001d' is not a duration from 0 to 1000 days", 2),
+    Bad(("run", "-j", "", "true"), f"run: -j: '' is no job name ({NO_JOB})", 2),
+    Bad(("run", "-j", "../x", "true"), f"run: -j: '../x' is no job name ({NO_JOB})", 2),
+    Bad(("run", "-j", ".hidden", "true"), f"run: -j: '.hidden' is no job name ({NO_JOB})", 2),
+    Bad(("run", "-j", "a\nb", "true"), rf"run: -j: 'a\nb' is no job name ({NO_JOB})", 2),
+    Bad(("run", "-j", "läuft", "true"), f"run: -j: 'läuft' is no job name ({NO_JOB})", 2),
+    Bad(("run", "-j", "x" * 101, "true"), f"run: -j: {'x' * 60!r}… is longer than 100 characters", 2),
+    Bad(("run", "-t", "5x", "true"), f"run: -t: '5x' {NO_DURATION}", 2),
+    Bad(("run", "-t", "", "true"), f"run: -t: '' {NO_DURATION}", 2),
+    Bad(("run", "-t", "-5", "true"), f"run: -t: '-5' {NO_DURATION}", 2),
+    Bad(("run", "-t", "30m1h", "true"), f"run: -t: '30m1h' {NO_DURATION}", 2),
+    Bad(("run", "-t", "1001d", "true"), "run: -t: '1001d' is not a duration from 0 to 1000 days", 2),
     Bad(("run", "--kill-after", "soon", "true"), f"run: --kill-after: 'soon' {NO_DURATION}", 2),
     Bad(("run", "--output", "sometimes", "true"),
         "run: --output: 'sometimes' is not one of always, on-failure, never", 2),
@@ -91,9 +94,14 @@ USAGE = [
         "run: --store: records are kept in an SQLite file; 'postgresql://' is not known", 2),
     Bad(("run", "--store", "records/", "true"), "run: --store: 'records/' is not the path of a file", 2),
     Bad(("history", "--foo"), "history: no such option: --foo", 2),
+    Bad(("history", "--job", "letters"),
+        "history: no such option: --job (JOB stands by itself: runguard history JOB)", 2),
+    Bad(("missing", "-j", "letters"), "missing: no such option: -j (JOB stands by itself: runguard missing JOB)", 2),
+    Bad(("show", "--job", "letters"), "show: no such option: --job", 2),
     Bad(("history", "a", "b"), "history: got unexpected extra argument (b)", 2),
-    Bad(("history", "-n", "0"), "history: --limit: 0 is not a number from 1 to 1000000000", 2),
-    Bad(("history", "-n", "many"), "history: --limit: 'many' is not a number from 1 to 1000000000", 2),
+    Bad(("history", "-n", "0"), "history: -n: 0 is not a number from 1 to 1000000000", 2),
+    Bad(("history", "--limit=0"), "history: --limit: 0 is not a number from 1 to 1000000000", 2),
+    Bad(("history", "-n", "many"), "history: -n: 'many' is not a number from 1 to 1000000000", 2),
     Bad(("history", "--format", "xml"), "history: --format: 'xml' is not one of table, json, jsonl, csv", 2),
     Bad(("history", "--outcome", "faild"),
         "history: --outcome: 'faild' is not one of running, succeeded, failed, timed_out, killed, cancelled, lost,"
@@ -106,19 +114,19 @@ USAGE = [
     Bad(("history", "--window", "last"),
         "history: --window: 'last' is no window (a key L2026-03-29T02:30, a label 2026-03-29T03:30+01:00, a due"
         " instant)", 2),
-    Bad(("history", "letters"), "no job 'letters' on record; nothing has been recorded yet", 2),
-    Bad(("history", "--store", "/nowhere/rg.sqlite"), "store /nowhere/rg.sqlite: there is no such file", 2),
+    Bad(("history", "letters"), f"history: no job 'letters' on record; {NOTHING}", 2),
+    Bad(("history", "--store", "/nowhere/rg.sqlite"), "history: store /nowhere/rg.sqlite: there is no such file", 2),
     Bad(("history", "--since", "03/04/2026"),
         "history: --since: '03/04/2026' can be read in more than one way (write 2026-03-29)", 2),
     Bad(("history", "--since", "999999 days ago"), "history: --since: '999999 days ago': no calendar goes there", 2),
-    Bad(("windows", "letters"), "no job 'letters' on record; nothing has been recorded yet", 2),
+    Bad(("windows", "letters"), f"windows: no job 'letters' on record; {NOTHING}", 2),
     Bad(("windows", "--since", "last week"), f"windows: --since: 'last week' {NO_WHEN}", 2),
     Bad(("windows", "--verdict", "lst"),
         "windows: --verdict: 'lst' is not one of succeeded, failed, running, lost, missing, waived, pending; did you"
         " mean lost?", 2),
     Bad(("missing", "--until", "7"), f"missing: --until: '7' {NO_WHEN}", 2),
-    Bad(("missing", "--store", "/nowhere/rg.sqlite"), "store /nowhere/rg.sqlite: there is no such file", 2),
-    Bad(("next", "letters"), "no job 'letters' on record; nothing has been recorded yet", 2),
+    Bad(("missing", "--store", "/nowhere/rg.sqlite"), "missing: store /nowhere/rg.sqlite: there is no such file", 2),
+    Bad(("next", "letters"), f"next: no job 'letters' on record; {NOTHING}", 2),
     Bad(("next", "letters", "-s", "@daily"), "next: JOB or --schedule, not both", 2),
     Bad(("next", "--fold", "both"), "next: --fold goes with --schedule", 2),
     Bad(("next", "-s", ""), f"schedule '': need 5 fields, got 0; {FIVE_FIELDS}", 2),
@@ -128,7 +136,7 @@ USAGE = [
     Bad(("next", "-s", "@daily", "-z", "Mars/Olympus"), "time zone 'Mars/Olympus': not known on this host", 2),
     Bad(("next", "-s", "@daily", "--policy", "vixi"),
         f"next: --policy: 'vixi' is not one of {POLICIES}; did you mean vixie?", 2),
-    Bad(("next", "-s", "@daily", "-n", "0"), "next: --limit: 0 is not a number from 1 to 1000000000", 2),
+    Bad(("next", "-s", "@daily", "-n", "0"), "next: -n: 0 is not a number from 1 to 1000000000", 2),
     Bad(("next", "-s", "@daily", "--from", "soon"), f"next: --from: 'soon' {NO_WHEN}", 2),
     Bad(("waive",), "waive: JOB[@WINDOW] is missing", 2),
     Bad(("waive", "letters@L2026-03-29T02:30"), "waive: --reason TEXT is needed: who waives says why", 2),
@@ -146,12 +154,12 @@ USAGE = [
     Bad(("waive", "letters@2026-03-29", "--since", "today", "--until", "now", "--reason", "x"),
         "waive: one window (JOB@WINDOW) or a span (JOB --since --until), not both", 2),
     Bad(("waive", "letters@2026-03-29T02:30", "--reason", "x"),
-        "no job 'letters' on record; nothing has been recorded yet", 2),
+        f"waive: no job 'letters' on record; {NOTHING}", 2),
     Bad(("retire",), "retire: JOB is missing", 2),
     Bad(("retire", "letters"), "retire: --reason TEXT is needed: why is the job gone?", 2),
-    Bad(("retire", "letters", "--reason", "x"), "no job 'letters' on record; nothing has been recorded yet", 2),
+    Bad(("retire", "letters", "--reason", "x"), f"retire: no job 'letters' on record; {NOTHING}", 2),
     Bad(("show",), "show: RUN is missing", 2),
-    Bad(("show", "1"), "no run '1': nothing has been recorded yet", 2),
+    Bad(("show", "1"), f"show: no run '1': {NOTHING}", 2),
     Bad(("show", "1", "--output", "--json"),
         "show: --output writes the command's own bytes; it goes with no format", 2),
 ]  # fmt: skip

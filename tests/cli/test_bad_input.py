@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from bad_input import LOUD, REFUSED, USAGE, Bad
 
 def feed(shell: Any, bad: Bad) -> Any:
     def filled(text: str) -> str:
-        return text.replace("{dir}", str(shell.directory)).replace("{uid}", str(os.geteuid()))
+        text = text.replace("{dir}", str(shell.directory)).replace("{uid}", str(os.geteuid()))
+        return text.replace("{account}", pwd.getpwuid(os.getuid()).pw_name)
 
     shell.config.write_text(bad.config)
     for name, text in bad.files.items():

@@ -107,6 +107,8 @@ def test_csv_has_a_column_for_every_fact(recorded: Any) -> None:
         ([*ALL, "--until", "2026-03-29T01:30:09Z"], [1, 7]),
         (["--until", "2026-03-27"], [7]),
         ([*ALL, "--outcome", "refused"], [2]),
+        ([*ALL, "--outcome", "refused", "--outcome", "failed"], [2, 1]),
+        ([*ALL, "--outcome", "lost", "--outcome", "failed"], [1]),
         ([*ALL, "-n", "1"], [2]),
         ([*ALL, "-n2"], [2, 1]),
         (["--window", "L2026-03-29T02:30"], [2, 1]),
@@ -137,7 +139,7 @@ def test_an_empty_answer_is_an_empty_array(recorded: Any) -> None:
 
 def test_a_host_without_records_has_nothing_to_show(shell: Any) -> None:
     done = shell("history")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "runguard: nothing has been recorded yet\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", shell.nothing_recorded)
     assert not shell.state.exists()
 
 

@@ -124,6 +124,23 @@ def test_nothing_missing_is_status_0(letters: Any) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "runguard: nothing is missing\n")
 
 
+@pytest.mark.parametrize(("job", "asked"), [("letters", "letters"), (None, "JOB")])
+def test_a_person_hears_how_many_are_missing_and_what_to_do(letters: Any, job: str | None, asked: str) -> None:
+    done = letters("missing", *([job] if job else []), *UNTIL)
+    assert done.stderr == f"runguard: 3 missing; runguard catchup {asked} --dry-run tells what would be run\n"
+
+
+def test_a_person_hears_of_windows_that_were_answered_badly(shell: Any) -> None:
+    shell.config.write_text('[jobs.letters]\nschedule = "* * * * *"\n')
+    shell("run", "-j", "letters", "--", "false")
+    done = shell("missing", "letters")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        "runguard: nothing is missing\nrunguard: but in 7 days 1 failed: runguard windows letters --verdict failed\n"
+    )
+    assert len(shell.json("windows", "letters", "--verdict", "failed")) == 1
+
+
 def test_all_jobs_are_looked_at_by_name(letters: Any, started: Any) -> None:
     letters.write(changed("backup", zone="UTC"), started(9, job="adhoc", window=None))
     found = [(window["job"], window["key"]) for window in told(letters, "--until", "2026-03-27T12:00")]
@@ -143,14 +160,14 @@ def test_what_waits_in_the_journal_is_not_missing(letters: Any, started: Any) ->
 
 def test_a_host_without_records_misses_nothing(shell: Any) -> None:
     done = shell("missing")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "runguard: nothing has been recorded yet\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", shell.nothing_recorded)
     assert not shell.state.exists()
 
 
 def test_what_is_refused(letters: Any) -> None:
     done = letters("missing", "lettres")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "runguard: no job 'lettres' on record; did you mean letters?\n"
+    assert done.stderr == "runguard: missing: no job 'lettres' on record; did you mean letters?\n"
     ahead = letters("missing", "letters", "--since", "tomorrow")
     assert (ahead.returncode, ahead.stdout) == (2, "")
     assert ahead.stderr.endswith(" lies ahead; runguard next shows what is to come\n")

@@ -111,6 +111,7 @@ def test_a_window_by_the_json_contract(shell: Any) -> None:
             "fold": 0,
             "collapsed": [],
             "oddity": "01:30 does not exist on 29 March: due 02:00 BST",
+            "waived": None,
         }
     ]
 
@@ -154,6 +155,39 @@ def test_a_long_span_is_cut_and_that_is_said(shell: Any) -> None:
     done = shell(*of("* * * * *", "UTC", "1970-01-01", "2970-01-01"))
     assert len(done.stdout.splitlines()) == 10_001
     assert done.stderr == "runguard: next: only the first 10000 windows are shown; -n shows more\n"
+
+
+def test_the_next_ten_of_each_job_are_shown(shell: Any) -> None:
+    shell.write(changed(zone="UTC"), changed("often", expression="* * * * *", zone="UTC"))
+    for options, count in ((("-n", "2"), 2), ((), 10)):
+        jobs = [window["job"] for window in shell.json("next", *options)]
+        assert (jobs.count("often"), jobs.count("letters")) == (count, count)
+
+
+def waived(*, withdraw: bool = False, **ends: str) -> tuple[str, str, Any]:
+    entry = {"job": "letters", "key": None, "since": None, "until": None, "reason": "disk swap", **ends}
+    return "window.waived", "2026-03-27T12:00:00Z", {**entry, "withdraw": withdraw}
+
+
+def test_a_waiver_of_windows_to_come_is_told(shell: Any) -> None:
+    shell.write(changed(expression="30 1 * * *"), waived(since="2026-03-28T12:00:00Z", until="2026-03-30T12:00:00Z"))
+    shell.write(waived(key="L2026-03-30T01:30", withdraw=True))
+    span = ("--from", "2026-03-28", "--until", "2026-03-31")
+    windows = shell.json("next", "letters", *span)
+    assert [window["waived"] for window in windows] == [None, "waived by ann: disk swap", None]
+    done = shell("next", "letters", *span)
+    both = "01:30 does not exist on 29 March: due 02:00 BST; waived by ann: disk swap"
+    assert done.stdout.splitlines()[2] == f"letters  2026-03-29T02:00+01:00  L2026-03-29T01:30  {both}"
+
+
+def test_a_narrow_terminal_does_without_keys_and_breaks_oddities(shell: Any) -> None:
+    shell.write(changed(expression="30 1 * * *"), waived(since="2026-03-28T12:00:00Z", until="2026-03-30T12:00:00Z"))
+    span = ("--from", "2026-03-29", "--until", "2026-03-29T12:00")
+    _, *lines = shell.on_terminal("next", "letters", *span, NO_COLOR="1").splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "letters 2026-03-29T02:00 01:30 does not exist on 29 March: due 02:00 BST; waived",
+        "                         by ann: disk swap",
+    ]
 
 
 def test_a_schedule_that_comes_once_in_40_years_is_found(shell: Any) -> None:
@@ -235,7 +269,7 @@ def test_a_job_of_the_configuration_is_known_where_nothing_can_be_written(shell:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lettres"], "no job 'lettres' on record; did you mean letters?"),
+        (["lettres"], "next: no job 'lettres' on record; did you mean letters?"),
         (["adhoc"], "next: adhoc has no schedule, so no windows are expected of it"),
         (["gone"], "next: gone is retired: no windows are expected of it"),
         (["letters", "--schedule", "@daily"], "next: JOB or --schedule, not both"),

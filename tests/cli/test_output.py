@@ -91,6 +91,14 @@ def test_an_ascii_locale_is_no_crash(recorded: Any, started: Entry) -> None:
     assert r"trigger       schedule: \xe9" in done.stdout
 
 
+def test_the_output_of_commands_comes_between_states_of_a_progress_bar(shell: Any) -> None:
+    code = "from runguard.cli.output import progress\nwith progress('letters', 2) as advance:\n"
+    code += " for n in 1, 2: print(f'output {n}', flush=True); advance()"
+    seen = without_colour(shell.on_terminal(command=[sys.executable, "-c", code])).splitlines()
+    assert [line[:8].rstrip() for line in seen] == ["output 1", "letters", "output 2", "letters"]
+    assert [line.split()[2] for line in seen[1::2]] == ["1/2", "2/2"]
+
+
 def test_json_spells_what_strict_readers_refuse() -> None:
     assert spelled({"a\udcff": ["\udc80é", None, 1.5]}) == r'{"a\\xff": ["\\x80\u00e9", null, 1.5]}'
     assert spelled("\U0001f600") == r'"\ud83d\ude00"'

@@ -63,7 +63,7 @@ def test_a_window_answered_before_its_time_stays_expected(shell: Any) -> None:
     [
         (["letters"], "retire: --reason TEXT is needed: why is the job gone?"),
         (["letters", "--reason", " "], "retire: --reason TEXT is empty: why is the job gone?"),
-        (["lettres", "--reason", "x"], "no job 'lettres' on record; did you mean letters?"),
+        (["lettres", "--reason", "x"], "retire: no job 'lettres' on record; did you mean letters?"),
     ],
 )
 def test_what_is_refused(letters: Any, arguments: list[str], said: str) -> None:

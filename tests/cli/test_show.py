@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +101,45 @@ def test_a_replaced_run_and_its_replacement_name_each_other(recorded: Any, start
     shown = recorded("show", "3").stdout
     assert f"  supersedes    run 1 (failed, {ID})" in shown
     assert "  trigger       manual: ticket 7" in shown
+
+
+def test_a_merged_run_tells_what_it_covers(shell: Any, started: Entry) -> None:
+    covers = {"first": "2026-03-27T02:30:00Z", "last": "2026-03-29T01:30:00Z", "count": 3}
+    shell.write(started(1, covers=covers))
+    lines = shell("show", "1").stdout.splitlines()
+    assert "  covers        3 windows, due from 2026-03-27T02:30:00Z to 2026-03-29T01:30:00Z" in lines
+
+
+def test_a_living_run_tells_its_pid_and_how_long_it_has_run(shell: Any) -> None:
+    done = shell("run", "-j", "letters", "-c", f"echo $$; exec {sys.executable} -m runguard show 1")
+    pid, *lines = done.stdout.splitlines()
+    (now,) = [line for line in lines if line.startswith("  now ")]
+    assert re.fullmatch(rf"  now           guard pid \d+ lives, command pid {pid}, for \d\.\d\ds", now)
+
+
+def test_a_lost_run_has_no_end_on_record(shell: Any, started: Entry) -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    shell.write(started(1, boot_id=boot))
+    assert shell("show", "1").stdout.splitlines()[0] == (
+        "run 1 of letters: lost (no end on record; guard and command are gone)"
+    )
+
+
+def test_a_terminal_breaks_lines_between_words_but_no_command(recorded: Any, started: Entry) -> None:
+    recorded.write(started(3, argv=["/opt/letters/send", *["--to-everybody"] * 9], remarks=["a remark of words " * 9]))
+    lines = recorded.on_terminal("show", "3", columns=60).splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("  remark "))
+    assert lines[at : at + 2] == [
+        "  remark        a remark of words a remark of words a remark",
+        "                of words a remark of words a remark of words",
+    ]
+    assert f"  command       /opt/letters/send {' '.join(['--to-everybody'] * 9)}" in lines
+
+
+def test_the_name_of_a_job_is_no_run(recorded: Any) -> None:
+    done = recorded("show", "letters")
+    hint = "that is a job; name a run (runguard history letters lists them) or letters@WINDOW"
+    assert (done.returncode, done.stderr) == (2, f"runguard: show: no run 'letters': {hint}\n")
 
 
 @pytest.mark.parametrize("name", ["1", ID, "00000001", ID.upper()])

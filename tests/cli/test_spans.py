@@ -30,6 +30,9 @@ def meant(text: str, now: str = NOW) -> str:
         ("today", "2026-03-29T00:00:00Z"),
         ("Yesterday", "2026-03-28T00:00:00Z"),
         ("tomorrow", "2026-03-29T23:00:00Z"),
+        ("14:30", "2026-03-29T13:30:00Z"),
+        ("06:05:04", "2026-03-29T05:05:04Z"),
+        ("2:30 pm", "2026-03-29T13:30:00Z"),
         ("yesterday 14:30", "2026-03-28T14:30:00Z"),
         ("yesterday at 2pm", "2026-03-28T14:00:00Z"),
         ("yesterday 12am", "2026-03-28T00:00:00Z"),
@@ -85,6 +88,11 @@ def test_a_local_time_near_a_change_of_clocks_is_read_by_a_rule(text: str, insta
     assert meant(text) == instant
 
 
+@pytest.mark.parametrize("text", ["now", "7d", "in 2 hours", "3 days ago"])
+def test_what_is_reckoned_from_now_is_a_whole_second(text: str) -> None:
+    assert meant(text, "2026-03-29T10:15:30.756956Z") == meant(text)
+
+
 def test_yesterday_is_a_day_of_the_jobs_zone() -> None:
     auckland = zones.load("Pacific/Auckland").zone
     at_us = instant_of("--since", "yesterday", from_rfc3339("2026-07-01T13:00:00Z"), auckland)
@@ -102,7 +110,8 @@ def test_without_a_zone_it_is_ours() -> None:
 
 NONSENSE = (
     "", " ", "yesterdayish", "monday", "last", "next", "last week", "last funday", "ten days ago", "3 days", "days ago",
-    "today today", "7", "10", "2026", "14:30", "march", "march 2026", "29 march", "29 march 26", "29 30 march 2026",
+    "today today", "7", "10", "2026", "1430", "24:00", "14:60", "13:00pm",
+    "march", "march 2026", "29 march", "29 march 26", "29 30 march 2026",
     "5 march 2026 3", "5 march 2026 14", "29 march 2026 0230", "29 march 2026 march", "30 feb 2026",
     "29 mar 2026 25:00", "Mon, 29 Mar 2026", "29 mar 2026 14:30 EST", "29 mar 2026 t", "2026-13-01", "2026-02-30",
     "2026-03-29x01:30",

@@ -116,25 +116,26 @@ def test_a_window_that_succeeded_is_not_waived(letters: Any) -> None:
 
 
 def test_an_unknown_job_is_told_with_the_nearest(letters: Any) -> None:
-    assert refused(letters, "lettres@L2026-03-27T02:30", *WHY) == "no job 'lettres' on record; did you mean letters?"
+    said = "waive: no job 'lettres' on record; did you mean letters?"
+    assert refused(letters, "lettres@L2026-03-27T02:30", *WHY) == said
 
 
 def test_an_unknown_window_is_told_with_its_neighbours(letters: Any) -> None:
     assert refused(letters, "letters@2026-03-27T02:31", *WHY) == (
-        "no window '2026-03-27T02:31' of letters; the nearest are L2026-03-27T02:30 and L2026-03-28T02:30"
+        "waive: no window '2026-03-27T02:31' of letters; the nearest are L2026-03-27T02:30 and L2026-03-28T02:30"
     )
 
 
 def test_a_window_before_the_registration_is_unknown(letters: Any) -> None:
     assert refused(letters, "letters@2026-03-20T02:30", *WHY) == (
-        "no window '2026-03-20T02:30' of letters; the nearest is L2026-03-27T02:30"
+        "waive: no window '2026-03-20T02:30' of letters; the nearest is L2026-03-27T02:30"
     )
 
 
 def test_a_minute_that_names_two_windows_is_refused(shell: Any) -> None:
     shell.write(registered(expression="30 1 * * *", fold="both"))
     assert refused(shell, "letters@2026-10-25T01:30", *WHY) == (
-        "letters@2026-10-25T01:30 is several windows: L2026-10-25T01:30, L2026-10-25T01:30~2"
+        "waive: letters@2026-10-25T01:30 is several windows: L2026-10-25T01:30, L2026-10-25T01:30~2"
     )
 
 
@@ -147,7 +148,7 @@ def test_a_window_to_come_is_refused(letters: Any) -> None:
 def test_a_job_without_a_schedule_has_no_windows(letters: Any) -> None:
     letters("run", "-j", "adhoc", "true")
     assert refused(letters, "adhoc@2026-03-27T02:30", *WHY) == (
-        "no window '2026-03-27T02:30' of adhoc: it has no schedule, so no windows are expected of it"
+        "waive: no window '2026-03-27T02:30' of adhoc: it has no schedule, so no windows are expected of it"
     )
 
 
@@ -173,10 +174,12 @@ def test_a_span_may_lie_ahead(letters: Any) -> None:
 
 def test_an_overlapping_span_is_said_and_recorded(letters: Any) -> None:
     letters("waive", *SPAN, *WHY)
+    account = waivers(letters)[0].actor
     done = letters("waive", *SPAN, "--reason", "again")
     assert done.returncode == 0
     assert done.stderr == (
-        "runguard: waive: this overlaps entry 6, which waives 2026-03-27T02:30:00Z to 2026-03-30T01:30:00Z\n"
+        f"runguard: waive: this overlaps what is waived by {account}: the printer was out of paper"
+        " (from 2026-03-27T02:30:00Z to 2026-03-30T01:30:00Z)\n"
     )
     assert len(waivers(letters)) == 2
 

@@ -153,6 +153,14 @@ def test_one_verdict_can_be_asked_for(letters: Any) -> None:
     assert verdicts(letters, *SPAN, "--verdict", "failed") == [("L2026-03-30T02:30", "failed")]
 
 
+def test_several_verdicts_can_be_asked_for(letters: Any) -> None:
+    told = verdicts(letters, *SPAN)
+    kinds = {"failed", told[0][1]}
+    assert kinds != {"failed"}
+    options = [word for kind in kinds for word in ("--verdict", kind)]
+    assert verdicts(letters, *SPAN, *options) == [each for each in told if each[1] in kinds]
+
+
 def test_nothing_is_expected_before_the_registration(letters: Any) -> None:
     assert verdicts(letters, "--since", "2026-01-01", "--until", "2026-03-27")[:1] == []
 
@@ -238,14 +246,14 @@ def test_a_person_is_told_where_there_is_nothing(letters: Any, shell: Any) -> No
 
 def test_a_host_without_records_has_nothing_to_show(shell: Any) -> None:
     done = shell("windows")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "runguard: nothing has been recorded yet\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", shell.nothing_recorded)
     assert not shell.state.exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lettres"], "no job 'lettres' on record; did you mean letters?"),
+        (["lettres"], "windows: no job 'lettres' on record; did you mean letters?"),
         (["--since", "in 3 days"], "lies ahead; runguard next shows what is to come"),
         (["--since", "2026-03-28", "--until", "2026-03-27"], "is not before --until (2026-03-27T00:00:00Z)"),
         (["--verdict", "mising"], "did you mean missing?"),

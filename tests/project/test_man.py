@@ -15,7 +15,7 @@ import pytest
 from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
 from runguard.guard.start import GIVEN
-from runguard.model import OUTCOMES, VERDICTS
+from runguard.model import OUTCOMES, REFUSALS, VERDICTS
 from runguard.schedule.policy import POLICIES
 from runguard.settings import TABLE, Setting
 from shell import Shell
@@ -107,9 +107,10 @@ def test_the_manual_names_exactly_the_statuses_of_run() -> None:
 
 def test_the_manual_names_exactly_the_statuses_of_queries() -> None:
     _, of_queries = section(RUNGUARD, "EXIT STATUS").split("\n.Pp\n")
-    tables = [commands.STATUSES, *(COMMANDS[name].statuses for name in (*QUERIES, "waive", "retire"))]
-    known = {status for table in tables for status, _ in table}
-    assert set(re.findall(r"^\.It (\S+)", of_queries, re.MULTILINE)) == known | {"130"}
+    others = [COMMANDS[name].statuses for name in COMMANDS if name != "run"]  # type: ignore[attr-defined]
+    known = {status for table in (commands.STATUSES, *others) for status, _ in table}
+    listed = [word for line in re.findall(r"^\.It (.*)", of_queries, re.MULTILINE) for word in line.split(" , ")]
+    assert sorted(listed) == sorted(known | {"130"})
 
 
 def test_the_manual_names_exactly_the_variables() -> None:
@@ -122,6 +123,34 @@ def test_the_manual_names_exactly_the_variables() -> None:
 
 def test_the_manual_names_exactly_the_outcomes() -> None:
     assert items(section(RUNGUARD, "OUTCOMES"), "Li") == list(OUTCOMES)
+
+
+def test_the_manual_names_the_refusals_that_this_version_knows() -> None:
+    refused = section(RUNGUARD, "OUTCOMES").partition(".It Li refused\n")[2]
+    assert set(re.findall(r"[a-z-]+", " ".join(re.findall(r"^\.Li (.*)$", refused, re.MULTILINE)))) == (
+        set(REFUSALS) - {"claimed"}  # of several hosts
+    )
+
+
+@pytest.mark.parametrize("page", [RUNGUARD, TOML], ids=["runguard.1", "runguard.toml.5"])
+def test_an_example_of_the_manual_fits_a_terminal(page: str) -> None:
+    examples = re.findall(r"^\.Bd -literal -offset indent\n(.*?)^\.Ed$", page, re.DOTALL | re.MULTILINE)
+    assert examples
+    assert max(len(line) for example in examples for line in example.splitlines()) <= 80 - 11  # their margin
+
+
+def test_the_recurrence_of_the_manual_is_the_last_working_day_of_a_month(shell: Shell) -> None:
+    example = re.search(r"^\[jobs\.payroll\]\n.*?\n\n", RUNGUARD, re.DOTALL | re.MULTILINE)
+    assert example
+    shell.config.write_text(example[0].replace("\\e\n", "\\\n") + 'timezone = "UTC"\n')
+    windows = shell.json("next", "payroll", "--from", "2999-02-01", "--until", "2999-06-01")
+    # 2999-03-31 and 2999-05-31 are no working days
+    assert [window["label"][:16] for window in windows] == [
+        "2999-02-28T18:00",
+        "2999-03-29T18:00",
+        "2999-04-30T18:00",
+        "2999-05-31T18:00",
+    ]
 
 
 def test_the_manual_names_exactly_the_verdicts() -> None:

@@ -155,7 +155,7 @@ def test_a_killed_guard_leaves_the_lock_with_its_command_and_the_run_is_lost_aft
     assert after.returncode == 0
     assert "lost" in after.stderr
     lost = shell.json("history")[-1]
-    assert (lost["outcome"], lost["why"]) == ("lost", "guard and command have gone without a finish")
+    assert (lost["outcome"], lost["why"]) == ("lost", "no end on record; guard and command are gone")
     assert shell("show", "1", "--output").stdout == "ready\n"
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from runguard import config, paths, values
 from runguard.config import Loaded, strict
 from runguard.errors import NothingRecordedError, UnsafeError, UsageError
+from runguard.guard import host
 from runguard.paths import Places
 from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
@@ -64,17 +65,31 @@ def open_registered(environ: Mapping[str, str], place: Place, now_us: int) -> Re
     return open_records(place)
 
 
-def known_job(records: ReadOnlyStore | None, job: str) -> str:
+def nothing_recorded(place: Place | None) -> str:
+    """Return, in words, that there are no records, and whose they would be: that is no all-clear."""
+    if place is None:
+        return "nothing has been recorded yet"
+    account = host.actor({}).user
+    return f"nothing has been recorded yet in {place.kept.state} (account {account}; each account has its own records)"
+
+
+def known_job(records: ReadOnlyStore | None, job: str, place: Place | None = None) -> str:
     """Return `job` where the records know it. Raises UsageError with the nearest name."""
     jobs = records.jobs() if records else []
     if job in jobs:
         return job
-    near = values.meant(job, jobs) if jobs else "; nothing has been recorded yet"
+    near = values.meant(job, jobs) if jobs else f"; {nothing_recorded(place)}"
     raise UsageError(f"no job {values.short(job)} on record{near}")
 
 
-def known_run(records: ReadOnlyStore | None, text: str) -> Run:
+def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = None) -> Run:
     """Return the run that a person names, as `find_run` does. Raises UsageError."""
     if records is None:
-        raise UsageError(f"no run {text!r}: nothing has been recorded yet")
-    return records.find_run(text)
+        raise UsageError(f"no run {text!r}: {nothing_recorded(place)}")
+    try:
+        return records.find_run(text)
+    except UsageError:
+        if text not in records.jobs():
+            raise
+        hint = f"that is a job; name a run (runguard history {text} lists them) or {text}@WINDOW"
+    raise UsageError(f"no run {text!r}: {hint}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 from click.shell_completion import shell_complete
@@ -15,14 +15,15 @@ from runguard.errors import UsageError
 TEXT = """Put runguard run in front of a crontab command, and every window gets exactly one answer."""
 
 STATUSES = (
+    ("N", "run and rerun: the command's own (run -h tells them all)"),
     ("0", "done"),
-    ("1", "a query found something"),
+    ("1", "missing: there are such windows; catchup: a run failed, or windows are left"),
     ("2", "usage, or a name that does not exist"),
     ("70", "a bug in runguard"),
-    ("74", "the store cannot be read"),
+    ("74", "the store cannot be read or written"),
+    ("75", "refused: another run, or another catchup, is under way"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
-
 
 COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `_RUNGUARD_COMPLETE=bash_source runguard` prints
 
@@ -58,8 +59,10 @@ def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
         return end.exit_code
     except BrokenPipeError:
         return 0  # whoever read our stdout has had enough
+    except UsageError as error:
+        raise _named(error, arguments[0], group.commands) from None
     except click.ClickException as error:
-        raise UsageError(_sentence(error, arguments[0])) from None
+        raise UsageError(_sentence(error, arguments)) from None
     return answer if isinstance(answer, int) else 0
 
 
@@ -83,14 +86,27 @@ def build() -> click.Group:
     return group
 
 
-def _sentence(error: click.ClickException, first: str) -> str:
+def _named(error: UsageError, command: str, known: Collection[str]) -> UsageError:
+    """Return the error with the command in front, unless it is there; `run` speaks as its job."""
+    speaks = type(error) is UsageError and command in known and command != "run"
+    return UsageError(f"{command}: {error}") if speaks and str(error).partition(":")[0] not in known else error
+
+
+def _sentence(error: click.ClickException, arguments: Sequence[str]) -> str:
     """Return click's complaint as one line that begins with the command and the option."""
     context = getattr(error, "ctx", None)
+    first = arguments[0]
     name = "" if first.startswith("-") else f"{first}: "
     match error:
         case click.NoSuchOption():
             known = [option for each in context.command.get_params(context) for option in each.opts] if context else []
             near = values.meant(error.option_name, [option for option in known if option.startswith("--")])
+            if (
+                context
+                and error.option_name in ("--job", "-j")
+                and any(each.name == "job" for each in context.command.params)
+            ):
+                near = f" (JOB stands by itself: runguard {first} JOB)"
             return f"{name}no such option: {error.option_name}{near}"
         case click.BadOptionUsage():
             why = "takes no value" if "does not take" in error.message else "a value is missing"
@@ -99,8 +115,20 @@ def _sentence(error: click.ClickException, first: str) -> str:
             return f"{name}{error.param.make_metavar(context)} is missing"
         case click.BadParameter() if error.param is not None:
             option = error.param.param_type_name == "option"
-            return f"{name}{max(error.param.opts, key=len) if option else error.param.name}: {error.message}"
+            return f"{name}{_typed(error.param, arguments) if option else error.param.name}: {error.message}"
     return name + _lower(error.format_message())
+
+
+def _typed(option: click.Parameter, arguments: Sequence[str]) -> str:
+    """Return the name of an option that was typed; of several its long one."""
+    typed = [name for name in option.opts if _begins(name, arguments)]
+    return max(typed or option.opts, key=len)
+
+
+def _begins(name: str, arguments: Sequence[str]) -> bool:
+    if name.startswith("--"):
+        return any(each.partition("=")[0] == name for each in arguments)
+    return any(each.startswith(name) for each in arguments)
 
 
 def _lower(message: str) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runguard import clock
 from runguard.cli.runs import facts
 from runguard.cli.spans import local, span
 from runguard.guard import liveness
@@ -23,6 +24,7 @@ _OF_START = (
 )  # fmt: skip
 _OF_FINISH = ("command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers")
 _WIDTH = 13
+HANG = _WIDTH + 3  # where the texts begin
 
 
 def gather(records: ReadOnlyStore, run: Run, life: liveness.Life | None) -> Facts:
@@ -115,6 +117,9 @@ def _when(told: Facts, run: Run, life: liveness.Life | None) -> Iterator[tuple[s
     if told["late_s"] is not None:
         early = told["late_s"] < 0
         yield ("early" if early else "late"), span(abs(told["late_s"]))
+    if told["covers"]:
+        count, first, last = (told["covers"][key] for key in ("count", "first", "last"))
+        yield "covers", f"{count} window{'s' * (count != 1)}, due from {first} to {last}"
     yield "attempt", "" if run.attempt is None else str(run.attempt)
     yield "trigger", run.trigger + (f": {run.reason}" if run.reason else "")
     yield "by", _account(told["account"]) or run.actor or ""
@@ -123,7 +128,16 @@ def _when(told: Facts, run: Run, life: liveness.Life | None) -> Iterator[tuple[s
     if run.finished_us is not None:
         yield "finished", f"{local(run.finished_us)} ({rfc3339(run.finished_us)})"
     if life is not None:
-        yield "now", life.because
+        yield "now", life.because + _goes_on(run, life)
+
+
+def _goes_on(run: Run, life: liveness.Life) -> str:
+    """Return the command's pid and for how long the run has lasted, where it lives."""
+    if life.state == liveness.LOST:
+        return ""
+    named = life.command_pid is None or life.state == liveness.GUARD_GONE
+    pid = "" if named else f", command pid {life.command_pid}"
+    return f"{pid}, for {span(max(clock.look().wall_us - run.started_us, 0) / 1_000_000)}"
 
 
 def _links(records: ReadOnlyStore, told: Facts) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from runguard import clock
-from runguard.cli.asking import find, known_job, open_records
+from runguard.cli.asking import find, known_job, nothing_recorded, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, Number, Word, query_options
 from runguard.cli.output import emit
@@ -40,7 +40,8 @@ USUAL_SPAN_US = 7 * DAY_S * SECOND_US
 @click.argument("job", required=False)
 @click.option("--since", metavar="WHEN", help="Started at or after: 2026-03-29, yesterday 14:00, last monday, 7d.")
 @click.option("--until", metavar="WHEN", help="Started before.")
-@click.option("--outcome", type=Word(OUTCOMES), metavar="OUTCOME", help=f"Only this one: {', '.join(OUTCOMES)}.")
+@click.option("--outcome", type=Word(OUTCOMES), metavar="OUTCOME", multiple=True,
+              help=f"Only these, each with its own --outcome: {', '.join(OUTCOMES)}.")  # fmt: skip
 @click.option("--window", metavar="WINDOW", help="Only this one: its key, its label or its due instant.")
 @click.option("-n", "--limit", type=Number(1), metavar="N", help="At most N runs.")
 @query_options
@@ -50,7 +51,7 @@ def history(
     job: str | None,
     since: str | None,
     until: str | None,
-    outcome: str | None,
+    outcome: tuple[str, ...],
     window: str | None,
     limit: int | None,
     form: str | None,
@@ -63,17 +64,17 @@ def history(
     asked = wanted("history: --window", window) if window is not None else None
     place = find(environ, store)
     records = open_records(place)
-    job = None if job is None else known_job(records, job)
+    job = None if job is None else known_job(records, job, place)
     zone = zone_of(expecting(records, job)) if records and job else None
     until_us = None if last is None else last.at_us(now_us, zone)
     since_us = None if first is None else first.at_us(now_us, zone)
     if since_us is None and window is None:  # a window is looked for in all of history
-        since_us = (now_us if until_us is None else until_us) - USUAL_SPAN_US
+        since_us = (now_us // SECOND_US * SECOND_US if until_us is None else until_us) - USUAL_SPAN_US
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise UsageError(f"history: --since ({rfc3339(since_us)}) is not before --until ({rfc3339(until_us)})")
     if records is None:
         emit(form or "table", (), COLUMNS, FIELDS)
-        say("nothing has been recorded yet")
+        say(nothing_recorded(place))
         return 0
     for remark in records.remarks:
         say(remark)
@@ -107,16 +108,16 @@ def _chosen(
     job: str | None,
     since_us: int | None,
     until_us: int | None,
-    outcome: str | None,
+    outcomes: tuple[str, ...],
     asked: Wanted | None,
 ) -> Iterator[Run]:
     """Yield the runs that were asked for. `lost` includes those that nobody has recorded as lost yet."""
-    recorded = None if outcome == "lost" else outcome
+    recorded = outcomes[0] if len(outcomes) == 1 and outcomes != ("lost",) else None
     key = asked.key if asked else None
     for run in records.history(job, since_us=since_us, until_us=until_us, outcome=recorded, window_key=key):
         if asked is not None and not asked.matches(run):
             continue
-        if outcome is None or seen.now(run)[0].outcome == outcome:
+        if not outcomes or seen.now(run)[0].outcome in outcomes:
             yield run
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import click
 
 from runguard import clock
-from runguard.cli.asking import find, open_registered
+from runguard.cli.asking import find, nothing_recorded, open_registered
+from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Row
 from runguard.cli.spans import when
+from runguard.cli.windows import USUAL_SPAN_US
 from runguard.cli.windows_told import Span, print_rows, row, spans
 from runguard.coverage.missing import missing as unanswered
+from runguard.guard.judging import Moment, judged
 from runguard.store.reads import Reader
 
 TEXT = """Show the windows that nobody answered, oldest first: of JOB, or of all jobs.
@@ -47,8 +51,36 @@ def missing(
     records = open_registered(environ, place, now_us)
     asked = list(spans(environ, place, records, job, first, last, now_us))
     rows = _rows(records, asked, now_us) if records else ()
-    count = print_rows(rows, form, "nothing is missing" if records else "nothing has been recorded yet")
+    count = print_rows(rows, form)
+    if form in (None, "table"):
+        say(nothing_recorded(place) if records is None else _summary(count, job))
+        if records and not count and last is None:
+            _say_broken(job, _broken(records, asked, Moment(now_us, 0, place.kept.runs)))
     return 1 if count else 0
+
+
+def _summary(count: int, job: str | None) -> str:
+    if not count:
+        return "nothing is missing"
+    return f"{count} missing; runguard catchup {job or 'JOB'} --dry-run tells what would be run"
+
+
+def _say_broken(job: str | None, found: Counter[str]) -> None:
+    """Say which windows a run has answered badly: that nothing is missing does not mean that all is well."""
+    if found:
+        told = ", ".join(f"{count} {verdict}" for verdict, count in found.items())
+        options = " ".join(f"--verdict {verdict}" for verdict in found)
+        say(f"but in 7 days {told}: runguard windows {f'{job} ' if job else ''}{options}")
+
+
+def _broken(records: Reader, asked: list[Span], moment: Moment) -> Counter[str]:
+    """Return how many of the windows of the last days are lost, and how many failed."""
+    found: Counter[str] = Counter()
+    for job, expected, after_us, until_us, grace_us in asked:
+        after_us = max(after_us, until_us - USUAL_SPAN_US)
+        seen = judged(records, job, expected, after_us, until_us, moment._replace(grace_us=grace_us))
+        found.update(each.verdict for each in seen if each.verdict in ("lost", "failed"))
+    return found
 
 
 def _rows(records: Reader, asked: list[Span], now_us: int) -> Iterator[Row]:

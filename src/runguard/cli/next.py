@@ -17,6 +17,7 @@ from runguard.cli.output import Column, Row, emit
 from runguard.cli.spans import when
 from runguard.cli.windows_named import zone_of
 from runguard.cli.windows_told import FIELDS, facts
+from runguard.coverage.verdicts import Waivers, because_waived
 from runguard.errors import UsageError
 from runguard.guard.expecting import expecting
 from runguard.guard.registering import configured
@@ -31,8 +32,8 @@ from runguard.store.database import ReadOnlyStore
 
 TEXT = """Show coming windows: of JOB, of all jobs, or of any --schedule. Nothing is recorded for a --schedule.
 
-Where daylight saving moves a window, repeats it or leaves one out, the row says so. With --from and --until: windows
-of --from < due <= --until, which may lie in the past.
+Where daylight saving moves a window, repeats it or leaves one out, or a person has waived it, the row says so. With
+--from and --until: windows of --from < due <= --until, which may lie in the past.
 """
 
 STATUSES = (
@@ -43,16 +44,16 @@ STATUSES = (
 )
 
 USUALLY = 10
-MOST = 10_000  # windows of a span, unless -n asks for more
+MOST = 10_000  # windows of a span, of all jobs, unless -n asks for more
 AT_ONCE = 64  # windows that are looked for in one go
 _BEGINNING_US = -(1 << 62)
 
-CSV = (*FIELDS, "oddity")
+CSV = (*FIELDS, "oddity", "waived")
 COLUMNS = (
     Column("JOB"),
     Column("DUE", short=len("2026-03-29T02:30")),
-    Column("KEY", cut=True),
-    Column("ODDITY", cut=True),
+    Column("KEY", spare=True),
+    Column("ODDITY", wrap=True),
 )
 
 
@@ -63,6 +64,7 @@ class Source(NamedTuple):
     succession: Succession
     since_us: int  # later dues are expected
     zone: Zone | None
+    waivers: Waivers = Waivers(())
 
     def coming(self, after_us: int) -> Iterator[Window]:
         """Yield the windows that are due later than an instant, ascending, as far as the calendar goes."""
@@ -86,7 +88,7 @@ class Source(NamedTuple):
 @click.option("--fold", type=Word(FOLDS), metavar="|".join(FOLDS), help="A due time that the clock repeats.")
 @click.option("--from", "start", metavar="WHEN", help="Due after: 2026-03-29, tomorrow, next monday (default: now).")
 @click.option("--until", metavar="WHEN", help="Due then or before.")
-@click.option("-n", "--limit", type=Number(1), metavar="N", help=f"At most N windows (default: {USUALLY}).")
+@click.option("-n", "--limit", type=Number(1), metavar="N", help=f"At most N windows of each job (default: {USUALLY}).")
 @query_options
 @click.pass_obj
 def next_(environ: dict[str, str], /, job: str | None, start: str | None, until: str | None, limit: int | None,
@@ -102,11 +104,11 @@ def next_(environ: dict[str, str], /, job: str | None, start: str | None, until:
         until_us = None if last is None else last.at_us(now_us, source.zone)
         if until_us is not None and after_us >= until_us:
             raise UsageError(f"next: --from ({rfc3339(after_us)}) is not before --until ({rfc3339(until_us)})")
-        rows.append(_rows(source, after_us, until_us))
-    most = limit or (USUALLY if until is None else MOST)
-    merged = islice(heapq.merge(*rows, key=lambda found: found[0]), most + 1)
+        most = limit or (USUALLY if until is None else None)
+        rows.append(islice(_rows(source, after_us, until_us), most))
+    merged = heapq.merge(*rows, key=lambda found: found[0])
     columns = COLUMNS[1:] if given else COLUMNS
-    emit(form or "table", _counted(merged, most, beyond=until is not None and limit is None), columns, CSV)
+    emit(form or "table", _counted(merged, MOST if limit is None else None), columns, CSV)
     return 0
 
 
@@ -118,8 +120,10 @@ def _rows(source: Source, after_us: int, until_us: int | None) -> Iterator[tuple
             break
         timetable = source.timetable(window.due_us)
         oddity = oddities.story(timetable, window) if timetable else None
-        cells = (*([source.job] if source.job else []), window.label, window.key, oddity or "")
-        yield window.due_us, Row({**facts(source.job, window), "oddity": oddity}, cells)
+        waived = _waived(source.waivers, window)
+        told = "; ".join(word for word in (oddity, waived) if word)
+        cells = (*([source.job] if source.job else []), window.label, window.key, told)
+        yield window.due_us, Row({**facts(source.job, window), "oddity": oddity, "waived": waived}, cells)
         before_us = window.due_us
     timetable = None if until_us is None else source.timetable(until_us)
     if timetable is not None and until_us is not None:
@@ -127,13 +131,18 @@ def _rows(source: Source, after_us: int, until_us: int | None) -> Iterator[tuple
             say(f"next: {skip.because}")
 
 
-def _counted(rows: Iterable[tuple[int, Row]], most: int, *, beyond: bool) -> Iterator[Row]:
-    """Yield at most `most` rows; say where there are none, and with `beyond` where there are more."""
+def _waived(waivers: Waivers, window: Window) -> str | None:
+    """Return who waives a window and why, or None."""
+    waiver = waivers.latest(window)
+    return None if waiver is None or waiver.withdraw else because_waived(waiver)
+
+
+def _counted(rows: Iterable[tuple[int, Row]], most: int | None) -> Iterator[Row]:
+    """Yield at most `most` rows; say where there are none, and where there are more."""
     count = 0
     for _, row in rows:
         if count == most:
-            if beyond:
-                say(f"next: only the first {most} windows are shown; -n shows more")
+            say(f"next: only the first {most} windows are shown; -n shows more")
             return
         count += 1
         yield row
@@ -180,14 +189,14 @@ def _of_job(environ: dict[str, str], place: Place, records: ReadOnlyStore | None
         schedule = configured(environ, place.loaded, job) if job in _described(place) else None
         if schedule is not None:
             return _of_schedule(job, schedule)
-        known_job(records, job)
+        known_job(records, job, place)
     assert records is not None
     if records.retired(job):
         raise UsageError(f"next: {job} is retired: no windows are expected of it")
     expected = expecting(records, job)
     if expected is None:
         raise UsageError(f"next: {job} has no schedule, so no windows are expected of it")
-    return Source(job, expected.succession, expected.since_us, zone_of(expected))
+    return Source(job, expected.succession, expected.since_us, zone_of(expected), Waivers(records.waivers(job)))
 
 
 def _described(place: Place) -> list[str]:

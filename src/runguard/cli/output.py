@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from runguard import printable
 from runguard.errors import OutputError
@@ -34,18 +34,22 @@ OUTCOME_COLOURS = {
     "refused": "yellow",
     "superseded": "magenta",
     "missing": "bold red",
-    "waived": "green",
+    "waived": "blue",
     "pending": "cyan",
 }
 
 
 class Column(NamedTuple):
-    """A column of a table. Where a terminal is narrow, cells are cut to `short`, then `cut` columns give way."""
+    """A column of a table. Where a terminal is narrow, `spare` columns are left out from the first on, cells are cut
+    to `short`, then `cut` columns give way, and the cells of a `wrap` column go on in the next line.
+    """
 
     title: str
     right: bool = False
     cut: bool = False
     short: int = 0
+    spare: bool = False
+    wrap: bool = False
 
 
 class Row(NamedTuple):
@@ -90,10 +94,27 @@ def spelled(value: object) -> str:
     return json.dumps(_valid(value), allow_nan=False)
 
 
-def page(lines: Iterable[str]) -> None:
-    """Print lines that are safe already, such as those of `show`."""
+def page(lines: Iterable[str], hang: int = 0) -> None:
+    """Print lines that are safe already. With `hang` they are broken between words on a terminal, and indented so.
+
+    A command stays one line: it is to be copied.
+    """
     with stdout() as out:
+        if hang and out.isatty():
+            width = max(os.get_terminal_size(out.fileno()).columns, hang + WIDE)
+            lines = itertools.chain.from_iterable(_broken(line, width, hang) for line in lines)
         out.writelines(line + "\n" for line in lines)
+
+
+def _broken(line: str, width: int, hang: int) -> list[str]:
+    if len(line) <= width or line.startswith("  command "):
+        return [line]
+    import textwrap
+
+    return textwrap.wrap(
+        line, width, subsequent_indent=" " * hang, replace_whitespace=False, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def raw(pieces: Iterable[bytes]) -> None:
@@ -155,7 +176,8 @@ def _terminal(out: TextIO, rows: list[Row], columns: Sequence[Column]) -> None:
     shown, kept = _fitted([[printable.line(cell) for cell in row.cells] for row in rows], columns, console.width)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for at in kept:
-        table.add_column(columns[at].title, justify="right" if columns[at].right else "left", no_wrap=True)
+        justify: Literal["left", "right"] = "right" if columns[at].right else "left"
+        table.add_column(columns[at].title, justify=justify, no_wrap=not columns[at].wrap, overflow="fold")
     for cells in shown:
         table.add_row(*(Text(cells[at], OUTCOME_COLOURS.get(cells[at].partition(" ")[0], "")) for at in kept))
     console.print(table)
@@ -165,6 +187,11 @@ def _fitted(rows: list[list[str]], columns: Sequence[Column], width: int) -> tup
     """Return the cells, and which columns to show, so that they fit into `width` as far as that can be."""
     widths = [max(len(cells[at]) for cells in ([each.title for each in columns], *rows)) for at in range(len(columns))]
     left = width - sum(widths) - len(widths) + 1
+    kept = list(range(len(columns)))
+    for at, column in enumerate(columns):
+        if left < 0 and column.spare:
+            left += widths[at] + 1
+            kept.remove(at)
     for at, column in enumerate(columns):
         if left < 0 and column.cut and widths[at] > WIDE:
             room = max(WIDE, widths[at] + left)
@@ -174,7 +201,6 @@ def _fitted(rows: list[list[str]], columns: Sequence[Column], width: int) -> tup
         if left < 0 and column.short and widths[at] > column.short:
             rows = [[*cells[:at], cells[at][: column.short], *cells[at + 1 :]] for cells in rows]
             left += widths[at] - column.short
-    kept = list(range(len(columns)))
     for at in reversed(kept.copy()):
         if columns[at].cut:
             room = widths[at] + min(left, 0)
@@ -223,7 +249,10 @@ def _valid(value: object) -> object:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-    """Give a function that advances a progress bar, on a terminal's stderr only."""
+    """Give a function that advances and prints a progress bar, on a terminal's stderr only.
+
+    Each state of it is a line of its own: the output of commands comes between.
+    """
     if total < 2 or not sys.stderr.isatty():
         yield lambda: None
         return
@@ -231,6 +260,12 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda: bar.advance(task)
+    console = Console(stderr=True)
+    bar = Progress(*columns, console=console)
+    task = bar.add_task(title, total=total)
+
+    def advance() -> None:
+        bar.advance(task)
+        console.print(bar.get_renderable())
+
+    yield advance

@@ -31,7 +31,7 @@ STATUSES = (
 
 @click.command("retire", cls=Command, help=TEXT, short_help="Expect nothing of a job any more.", statuses=STATUSES)
 @click.argument("job")
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded with your login.")
+@click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
 @click.option("--store", metavar="URL", help="SQLite file of the records.")
 @click.pass_obj
 def retire(environ: dict[str, str], job: str, reason: str | None, store: str | None) -> int:
@@ -40,7 +40,7 @@ def retire(environ: dict[str, str], job: str, reason: str | None, store: str | N
         raise UsageError(f"retire: --reason TEXT is {'needed' if reason is None else 'empty'}: why is the job gone?")
     now_us = clock.look().wall_us
     place = find(environ, store)
-    known_job(open_registered(environ, place, now_us), job)
+    known_job(open_registered(environ, place, now_us), job, place)
     with writing(environ, place.kept, create=False) as tx:
         known = tx.store.revisions(job)
         if known and known[-1].schedule is None:

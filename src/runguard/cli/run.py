@@ -27,7 +27,7 @@ STATUSES = (
     ("2", "usage"),
     ("70", "a bug in runguard"),
     ("74", "no trace could be written, or the store failed and the job says on_store_failure = \"refuse\""),
-    ("75", "refused: an earlier run lives (--conflict-exit), or the window is held"),
+    ("75", "refused: an earlier run lives (--conflict-exit), the window is held, or it is past its deadline"),
     ("78", "a start would be unsafe: lock, store or state directory; nothing was started"),
     ("124", "timed out (137 if it took KILL)"),
     ("125", "the command could not be spawned"),

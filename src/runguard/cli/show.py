@@ -44,14 +44,14 @@ def show(environ: dict[str, str], run: str, output: bool, form: str | None, stor
     records = open_records(place)
     for remark in records.remarks if records else ():
         say(remark)
-    found, life = Seen(place.kept.runs).now(known_run(records, run))
+    found, life = Seen(place.kept.runs).now(known_run(records, run, place))
     assert records is not None
     if output:
         _output(records, found, life)
         return 0
     told = details.gather(records, found, life)
     if form in (None, "table"):
-        page(details.lines(records, told, found, life))
+        page(details.lines(records, told, found, life), hang=details.HANG)
     else:
         emit(form or "json", [Row(told, ())], (Column(""),), FIELDS)
     return 0

@@ -15,7 +15,7 @@ from runguard.errors import UsageError
 from runguard.instant import SECOND_US
 from runguard.schedule.zone import Zone
 
-KNOWN = "2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, yesterday 14:00, last monday, 3 days ago, 7d"
+KNOWN = "2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, 14:00, yesterday 14:00, last monday, 3 days ago, 7d"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)
@@ -26,6 +26,7 @@ _Meaning = Callable[[datetime], datetime]
 
 _CLOCK = r"(?: +(?:at +)?(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{2}))?(?::(?P<second>[0-9]{2}))? ?(?P<half>am|pm)?)?"
 _DAYS = re.compile(r"(?P<word>today|yesterday|tomorrow)" + _CLOCK)
+_TIME = re.compile(r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?: ?[ap]m)?")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NAMED = {day: number for number, name in enumerate(_WEEKDAYS) for day in (name, name[:3])}
 _NEXT = re.compile(r"(?P<which>last|next) +(?P<day>" + "|".join(_NAMED) + ")" + _CLOCK)
@@ -56,8 +57,8 @@ class When:
         it. Raises UsageError where no calendar has it.
         """
         try:
-            now = _EPOCH + timedelta(microseconds=now_us)
-            local = now.astimezone() if zone is None else _local(now_us, zone)
+            now = _EPOCH + timedelta(seconds=now_us // SECOND_US)  # nobody means microseconds by "3 days ago"
+            local = now.astimezone() if zone is None else _local(now, zone)
             meant = self._meaning(local)
             if meant.tzinfo is None and zone is not None:
                 return _instant_us(meant, zone)
@@ -69,9 +70,10 @@ class When:
 def when(option: str, text: str) -> When:
     """Return what `text` says: a date or instant, a day in words, or a duration ago. Raises UsageError.
 
-    A date or day without a time is its beginning.
+    A date or day without a time is its beginning, a time without a day is one of today.
     """
     said = " ".join(text.lower().split())
+    said = f"today {said}" if _TIME.fullmatch(said) else said
     for read in (_iso, _duration_ago, _day, _weekday, _ago, _date_in_words):
         meaning = read(said)
         if meaning is not None:
@@ -223,9 +225,8 @@ def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
 
 
-def _local(now_us: int, zone: Zone) -> datetime:
-    offset = timezone(zone.offset_at(now_us // SECOND_US) * _SECOND)
-    return (_EPOCH + timedelta(microseconds=now_us)).astimezone(offset)
+def _local(now: datetime, zone: Zone) -> datetime:
+    return now.astimezone(timezone(zone.offset_at((now - _EPOCH) // _SECOND) * _SECOND))
 
 
 def _instant_us(local: datetime, zone: Zone) -> int:

@@ -15,6 +15,7 @@ from runguard.cli.output import page
 from runguard.cli.runs import Seen
 from runguard.cli.spans import When, when
 from runguard.cli.windows_named import find_window, target, zone_of
+from runguard.coverage.verdicts import because_waived
 from runguard.errors import UsageError
 from runguard.guard.expecting import Expecting, expecting
 from runguard.guard.writing import writing
@@ -43,7 +44,7 @@ MOST_COUNTED = 100_000  # windows of a span
 
 @click.command("waive", cls=Command, help=TEXT, short_help="Answer for a window without a run.", statuses=STATUSES)
 @click.argument("window", metavar="JOB[@WINDOW]")
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded with your login.")
+@click.option("--reason", metavar="TEXT", help="Why (needed, except to withdraw); it is recorded with your login.")
 @click.option("--since", metavar="WHEN", help="Windows due after: 2026-03-29T22:00, today 22:00.")
 @click.option("--until", metavar="WHEN", help="Windows due then or before.")
 @click.option("--withdraw", is_flag=True, help="Take the waiver back.")
@@ -66,7 +67,7 @@ def waive(
     now_us = clock.look().wall_us
     place = find(environ, store)
     records = open_registered(environ, place, now_us)
-    known_job(records, job)
+    known_job(records, job, place)
     with writing(environ, place.kept, create=False) as tx:
         expected = expecting(tx.store, job)
         fields: dict[str, Any] = {"job": job, "key": None, "since": None, "until": None}
@@ -137,8 +138,8 @@ def _check_span(
     for at, waiver in enumerate(waivers):
         stands = not waiver.withdraw and waiver.since_us is not None
         if not withdraw and stands and not _taken_back(waiver, waivers[at + 1 :]):
-            span = f"{rfc3339(waiver.since_us or 0)} to {rfc3339(waiver.until_us or 0)}"
-            say(f"waive: this overlaps entry {waiver.seq}, which waives {span}")
+            span = f"from {rfc3339(waiver.since_us or 0)} to {rfc3339(waiver.until_us or 0)}"
+            say(f"waive: this overlaps what is {because_waived(waiver)} ({span})")
     windows = f"more than {MOST_COUNTED} windows" if count > MOST_COUNTED else f"{count} window{'s' * (count > 1)}"
     return f"{job} from {rfc3339(after_us)} to {rfc3339(until_us)}, {windows}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from runguard import clock
-from runguard.cli.asking import find, open_registered
+from runguard.cli.asking import find, nothing_recorded, open_registered
 from runguard.cli.options import Command, Word, query_options
 from runguard.cli.output import Row
 from runguard.cli.spans import when
@@ -36,7 +36,8 @@ USUAL_SPAN_US = 7 * DAY_S * SECOND_US
 @click.argument("job", required=False)
 @click.option("--since", metavar="WHEN", help="Due after: 2026-03-29, yesterday 14:00, last monday, 7d.")
 @click.option("--until", metavar="WHEN", help="Due then or before (default: now).")
-@click.option("--verdict", type=Word(VERDICTS), metavar="VERDICT", help=f"Only this one: {', '.join(VERDICTS)}.")
+@click.option("--verdict", type=Word(VERDICTS), metavar="VERDICT", multiple=True,
+              help=f"Only these, each with its own --verdict: {', '.join(VERDICTS)}.")  # fmt: skip
 @query_options
 @click.pass_obj
 def windows(
@@ -44,7 +45,7 @@ def windows(
     job: str | None,
     since: str | None,
     until: str | None,
-    verdict: str | None,
+    verdict: tuple[str, ...],
     form: str | None,
     store: str | None,
 ) -> int:
@@ -56,14 +57,14 @@ def windows(
     records = open_registered(environ, place, now_us)
     asked = list(spans(environ, place, records, job, first, last, now_us))
     rows = _rows(records, asked, Moment(now_us, 0, place.kept.runs), verdict) if records else ()
-    print_rows(rows, form, _nothing(job, since) if records else "nothing has been recorded yet")
+    print_rows(rows, form, _nothing(job, since) if records else nothing_recorded(place))
     return 0
 
 
-def _rows(records: Reader, asked: list[Span], moment: Moment, verdict: str | None) -> Iterator[Row]:
+def _rows(records: Reader, asked: list[Span], moment: Moment, verdicts: tuple[str, ...]) -> Iterator[Row]:
     for job, expected, after_us, until_us, grace_us in asked:
         for found in judged(records, job, expected, after_us, until_us, moment._replace(grace_us=grace_us)):
-            if verdict is None or found.verdict == verdict:
+            if not verdicts or found.verdict in verdicts:
                 yield row(job, found)
 
 

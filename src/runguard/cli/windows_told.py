@@ -55,7 +55,7 @@ def spans(
     Without `since`, from the job's registration on. Raises UsageError for a job that is not on record, for a span
     that is empty, and for one that has not begun.
     """
-    names = [known_job(records, job)] if job is not None else records.jobs() if records else []
+    names = [known_job(records, job, place)] if job is not None else records.jobs() if records else []
     for name in names:
         assert records is not None
         expected = expecting(records, name)
@@ -85,8 +85,8 @@ def row(job: str, judged: Judged) -> Row:
     return Row(told, (job, window.label, verdict, " ".join(map(str, runs)), because))
 
 
-def print_rows(rows: Iterable[Row], form: str | None, nothing: str) -> int:
-    """Print windows with verdicts and return how many; a person is told where there are none."""
+def print_rows(rows: Iterable[Row], form: str | None, nothing: str | None = None) -> int:
+    """Print windows with verdicts and return how many; a person is told `nothing` where there are none."""
     count = 0
 
     def counted() -> Iterator[Row]:
@@ -96,7 +96,7 @@ def print_rows(rows: Iterable[Row], form: str | None, nothing: str) -> int:
             yield each
 
     emit(form or "table", counted(), COLUMNS, VERDICT_FIELDS)
-    if not count and form in (None, "table"):
+    if nothing and not count and form in (None, "table"):
         say(nothing)
     return count
 

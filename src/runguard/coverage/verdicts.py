@@ -79,6 +79,12 @@ def because_missing(refusals: Sequence[Refusal | Start], waiver: Waiver | None =
     return clause
 
 
+def because_waived(waiver: Waiver) -> str:
+    """Return who waived and why: `waived by anna: planned downtime`."""
+    by = f"waived by {waiver.actor}" if waiver.actor else "waived"
+    return f"{by}: {waiver.reason}" if waiver.reason else by
+
+
 class Waivers:
     """The waivers of a job, to find the one that decides about a window."""
 
@@ -127,8 +133,7 @@ def _verdict(window: Window, own: list[Start], covering: list[Start], waiver: Wa
     # A window's own run counts before one that covers it: it was not missing when that one caught up.
     deciding = next(iter((*ran[-1:], *covering[-1:])), None)
     if waiver is not None and not waiver.withdraw and (deciding is None or waiver.seq > deciding.seq):
-        by = f"waived by {waiver.actor}" if waiver.actor else "waived"
-        return Judged(window, "waived", f"{by}: {waiver.reason}" if waiver.reason else by, numbers)
+        return Judged(window, "waived", because_waived(waiver), numbers)
     if deciding is not None:
         verdict = _verdict_of(deciding.outcome)
         covered = deciding not in ran

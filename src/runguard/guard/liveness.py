@@ -33,10 +33,10 @@ def judge(run_id: str, guard_pid: int | None, boot_id: str | None, runs: str) ->
         return Life(ALIVE, f"guard pid {guard_pid} lives", command_pid, left)
     command_lives = left is not None and host.lives(command_pid, left.command_start, boot)
     if command_lives:
-        return Life(GUARD_GONE, f"the guard has gone, command pid {command_pid} goes on", command_pid, left)
+        return Life(GUARD_GONE, f"the guard is gone, command pid {command_pid} goes on", command_pid, left)
     if alive:
-        return Life(GUARD_GONE, "the guard has gone, processes of the command go on", command_pid, left)
-    return Life(LOST, "guard and command have gone without a finish", command_pid, left)
+        return Life(GUARD_GONE, "the guard is gone, processes of the command go on", command_pid, left)
+    return Life(LOST, "no end on record; guard and command are gone", command_pid, left)
 
 
 def left_by(path: str) -> runfile.Left | None:
