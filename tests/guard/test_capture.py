@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from runguard.guard.capture import HEAD_FRAMES, TAIL_FRAMES, Capture
 from runguard.guard.frames import Frame, decode
 
+# python3 -c '[print(chr(n) * (1 << 20), n, sep="", end="") for n in range(9)]' | sha256sum; the same and "more"
+NINE_SHA256 = "78e828369837dec87e8078d2775367c08845a1679dcece19fd991c4ab4c132b8"
+NINE_AND_MORE_SHA256 = "21b9b288f447f3a76b957620d9da164378e103c67f6b573f1ea4336969d73f90"
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 HI_SHA256 = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"  # printf 'hi\n' | sha256sum
 
@@ -35,6 +38,16 @@ def test_a_long_stream_is_hashed_whole() -> None:
         capture.feed(1, 0, b"x" * 9999)
     # python3 -c 'print("x" * 499950, end="")' | sha256sum
     assert capture.stream(1) == (499_950, "618ca7bbb1a7bb2304f058990f58b06a2db2d7ef2ba975f228bb0a3b4092de80")
+
+
+def test_a_very_long_stream_of_large_and_small_pieces_is_hashed_in_order() -> None:
+    capture = Capture()
+    for number in range(9):
+        capture.feed(1, 0, bytes([number]) * (1 << 20))
+        capture.feed(1, 0, b"%d" % number)
+    assert capture.stream(1).sha256 == NINE_SHA256
+    capture.feed(1, 0, b"more")
+    assert capture.stream(1) == ((9 << 20) + 13, NINE_AND_MORE_SHA256)
 
 
 def test_one_streams_writes_within_100_ms_are_one_frame() -> None:

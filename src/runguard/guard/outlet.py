@@ -16,6 +16,8 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _queue import SimpleQueue
+    from collections.abc import Callable
+    from typing import Any
 
 QUEUE_BYTES = 2 << 20  # with more than this waiting, no more is read from the command's pipe
 _RESUME_BYTES = QUEUE_BYTES // 2
@@ -24,7 +26,7 @@ _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
 _SLOW_S = 0.02
 _PIPE_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_PIPE_BYTES = 1 << 20
-_STACK_BYTES = 256 << 10  # of the thread; the default is 8 MiB of address space, which `ulimit -v` counts
+_STACK_BYTES = 256 << 10  # of a thread; the default is 8 MiB of address space, which `ulimit -v` counts
 # Nobody is there any more. EIO is a terminal that hung up.
 _GONE = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENXIO)
 _PLAIN_DEVICES = (os.makedev(1, 3),)  # /dev/null
@@ -83,7 +85,7 @@ class Outlet:
             self._write(data)
             return
         if self._queue is None:
-            self._queue = _start_writer(self)
+            self._queue = start_thread(self.serve)
         if self._queue is None:  # no thread to be had (a limit): better to wait for the reader than to lose anything
             self._direct = True
             self._write(data)
@@ -188,16 +190,16 @@ def widen_pipe(fd: int) -> None:
         return
 
 
-def _start_writer(outlet: Outlet) -> SimpleQueue[bytes | None] | None:
-    """Return the queue of a thread that writes, or None where there can be none."""
+def start_thread(serve: Callable[[SimpleQueue[Any]], None]) -> SimpleQueue[Any] | None:
+    """Run `serve` in a thread and return the queue that it was given, or None where there can be no thread."""
     try:
         from _queue import SimpleQueue  # neither is needed where nothing is written
         from _thread import stack_size, start_new_thread
 
-        queue: SimpleQueue[bytes | None] = SimpleQueue()
+        queue: SimpleQueue[Any] = SimpleQueue()
         default = stack_size(_STACK_BYTES)
         try:
-            start_new_thread(outlet.serve, (queue,))
+            start_new_thread(serve, (queue,))
         finally:
             stack_size(default)
     except (RuntimeError, MemoryError, ImportError, OSError):  # no thread, no memory for it, no file to be opened
