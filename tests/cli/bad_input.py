@@ -222,9 +222,10 @@ REFUSED = [
         " started", 78, config="[jobs.letters]\nstore = '/x'\n"),
     Bad(TRUE, "letters: RUNGUARD_STORE: 'rg.sqlite' is not an absolute path; nothing was started", 78,
         environ={"RUNGUARD_STORE": "rg.sqlite"}),
-    Bad(TRUE, "letters: RUNGUARD_STATE_DIR is empty: it must be an absolute path (uid {uid})", 78,
+    Bad(TRUE, "letters: RUNGUARD_STATE_DIR is empty: it must be an absolute path (uid {uid}); nothing was started", 78,
         environ={"RUNGUARD_STATE_DIR": ""}),
-    Bad(TRUE, "letters: RUNGUARD_STATE_DIR is 'state': it must be an absolute path (uid {uid})", 78,
+    Bad(TRUE, "letters: RUNGUARD_STATE_DIR is 'state': it must be an absolute path (uid {uid})"
+        "; nothing was started", 78,
         environ={"RUNGUARD_STATE_DIR": "state"}),
     Bad(TRUE, "letters: state directory {dir}/file: it is not a directory (uid {uid}); nothing was started", 78,
         environ={"RUNGUARD_STATE_DIR": "{dir}/file"}, files={"file": ""}),

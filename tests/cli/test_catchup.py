@@ -262,7 +262,8 @@ def test_a_window_to_come_is_not_re_run(shell: Shell) -> None:
 
 
 def test_a_first_start_that_catches_up_has_nothing_to_say(shell: Shell) -> None:
-    done = shell("run", "-j", "h", *HOURLY, "--catch-up", "all", "--", "true")
+    now = ("--scheduled-at", hours_ago(0))
+    done = shell("run", "-j", "h", *HOURLY, *now, "--catch-up", "all", "--", "true")
     assert (done.returncode, done.stderr) == (0, "")
 
 

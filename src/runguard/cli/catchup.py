@@ -79,7 +79,7 @@ def catchup(
     now_us = clock.look().wall_us
     place = find(environ, store)
     records = open_registered(environ, place, now_us)
-    known_job(records, job)
+    known_job(records, job, place)
     assert records is not None
     with records:
         expected = expecting(records, job)

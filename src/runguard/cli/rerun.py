@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from runguard import clock, config
-from runguard.cli.asking import find, known_job, known_run, open_registered
+from runguard.cli.asking import Place, find, known_job, known_run, open_registered
 from runguard.cli.commanding import command_for
 from runguard.cli.options import Command
 from runguard.cli.windows_named import find_window, target
@@ -43,7 +43,7 @@ STATUSES = (
 @click.command("rerun", cls=Command, help=TEXT, short_help="Run a window once more.", statuses=STATUSES)
 @click.argument("what", metavar="RUN|JOB@WINDOW")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARGUMENT]...]")
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded with your login.")
+@click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
 @click.option("--store", metavar="URL", help="SQLite file of the records.")
 @click.pass_obj
 def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: str | None, store: str | None) -> int:
@@ -53,7 +53,7 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
     place = find(environ, store)
     now_us = clock.look().wall_us
     records = open_registered(environ, place, now_us)
-    job, asked, run = _asked(records, what, now_us)
+    job, asked, run = _asked(records, what, place, now_us)
     assert records is not None
     with records:
         settings, _ = config.effective({}, environ, place.loaded, job)
@@ -66,14 +66,14 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
     return flow.run(start, environ)
 
 
-def _asked(records: ReadOnlyStore | None, what: str, now_us: int) -> tuple[str, Asked, Run | None]:
+def _asked(records: ReadOnlyStore | None, what: str, place: Place, now_us: int) -> tuple[str, Asked, Run | None]:
     """Return the job, what is to be answered, and the run that it replaces, if any. Raises UsageError."""
     if "@" not in what:
-        run = known_run(records, what)
+        run = known_run(records, what, place)
         assert records is not None
         return run.job, _as_recorded(records, run), run
     job, named = target("rerun", what)
-    known_job(records, job)
+    known_job(records, job, place)
     assert records is not None
     expected = expecting(records, job)
     window = find_window(records, job, expected, named)

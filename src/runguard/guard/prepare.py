@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 
+NOTHING_STARTED = "; nothing was started"
+
+
 class Prepared(NamedTuple):
     """A start with its settings. `unsafe` is why it must not go on, if it must not."""
 
@@ -47,7 +50,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     settings, problems = config.effective(request.values, environ, loaded, request.job)
     for problem in problems:
         if problem.severity == "unsafe":
-            unsafe = unsafe or UnsafeError(f"{problem.text}; nothing was started")
+            unsafe = unsafe or UnsafeError(problem.text + NOTHING_STARTED)
         else:
             say(problem.text + _consequence(problem.breaks))
     look = clock.look()
@@ -96,7 +99,8 @@ def _state(environ: dict[str, str], *, make: bool) -> tuple[str | None, Runguard
         state = paths.state_directory(environ)
         return paths.prepare(state) if make else state, None
     except UnsafeError as error:
-        return None, error
+        said = str(error)
+        return None, error if said.endswith(NOTHING_STARTED) else UnsafeError(said + NOTHING_STARTED)
 
 
 def _intended_us(settings: Settings, environ: dict[str, str], now_us: int) -> int:
