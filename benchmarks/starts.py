@@ -54,7 +54,7 @@ def measure(memory: Path, disk: Path, url: str, rounds: int) -> None:
     _print(f"records in memory{others}", figures)
     _judge(figures)
     sync = f", where one fdatasync takes {machine.sync_ms(disk):.2f} ms"
-    figures, others = _measured([*_bare(disk)[:2], *_guards(disk, url)], disk, rounds)
+    figures, others = _measured([*_bare(disk), *_guards(disk, url)], disk, rounds)
     _print(f"records on the disk{sync}{others}", figures)
 
 
