@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import machine, output, starts, storm, waiting
+from benchmarks import machine, output, records, starts, storm, waiting, windows
 from benchmarks.receiver import Receiver
 
-SECTIONS = ("starts", "waiting", "output", "storm")
+SECTIONS = ("starts", "waiting", "output", "storm", "windows", "records")
 MEMORY = "/dev/shm"
 
 
@@ -28,6 +28,11 @@ def main() -> None:
             if section in asked.sections:
                 with places(asked.disk) as (memory, _):
                     measure(memory, receiver, asked)
+        if "windows" in asked.sections:
+            windows.measure()
+        if "records" in asked.sections:
+            with places(asked.disk) as (_, disk):
+                records.measure(disk)
 
 
 def arguments() -> argparse.Namespace:
