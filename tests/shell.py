@@ -85,6 +85,11 @@ class Shell:
                 continue
         return found
 
+    def runs_so_far(self) -> list[dict[str, Any]]:
+        """Return the runs, newest first, while others write: none where nothing has been recorded yet."""
+        done = self("history", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 and done.stdout else []
+
     def write(self, *entries: tuple[str, str, dict[str, Any]]) -> None:
         """Append (kind, instant, fields) to the ledger."""
         with self.open() as store, store.write() as transaction:

@@ -49,9 +49,7 @@ def start_cron(shell: Shell, night: str) -> subprocess.Popen[bytes]:
 
 def runs(shell: Shell, job: str) -> list[dict[str, Any]]:
     """Return the runs of a job, oldest first."""
-    if not (shell.state / "db" / "runguard.sqlite").exists():
-        return []
-    return [run for run in reversed(shell.json("history")) if run["job"] == job]
+    return [run for run in reversed(shell.runs_so_far()) if run["job"] == job]
 
 
 def keys(shell: Shell, job: str, outcome: str = "succeeded") -> list[str]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from typing import Any
 
 import pytest
 
@@ -31,11 +32,12 @@ def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell) -> None:
     )
     daemon = private_cron(shell.directory / "cron", crontab)
     try:
-        wait_until(lambda: len(runs(shell, "good", "bad", "twice")) >= 4, limit_s=75)
+        wanted = {("good", "succeeded"), ("bad", "failed"), ("twice", "running"), ("twice", "refused")}
+        wait_until(lambda: wanted <= runs(shell).keys(), limit_s=75)
+        found = runs(shell)
     finally:
         daemon.send_signal(signal.SIGKILL)
         daemon.wait()
-    found = runs(shell, "good", "bad", "twice")
     assert found["good", "succeeded"]["window"]["due"] == found["bad", "failed"]["window"]["due"]
     assert found["good", "succeeded"]["window"]["due"].endswith(":00Z")
     assert found["bad", "failed"]["exit_status"] == 3
@@ -45,8 +47,6 @@ def test_a_success_a_failure_and_an_overlap_fired_by_cron(shell: Shell) -> None:
     assert (shell.directory / "bad").read_text() == "to stderr\n"
 
 
-def runs(shell: Shell, *jobs: str) -> dict[tuple[str, str], dict[str, object]]:
-    """Return the runs so far by job and outcome, those of the first minute only."""
-    if not (shell.state / "db" / "runguard.sqlite").exists():
-        return {}
-    return {(run["job"], run["outcome"]): run for run in shell.json("history") if run["job"] in jobs}
+def runs(shell: Shell) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the runs so far by job and outcome."""
+    return {(run["job"], run["outcome"]): run for run in shell.runs_so_far()}
