@@ -24,6 +24,7 @@ _RESUME_BYTES = QUEUE_BYTES // 2
 _LARGEST_WRITE = 256 << 10
 _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
 _SLOW_S = 0.02
+_POOR_S = 0.05  # until memory is tried for again
 _PIPE_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_PIPE_BYTES = 1 << 20
 _STACK_BYTES = 256 << 10  # of a thread; the default is 8 MiB of address space, which `ulimit -v` counts
@@ -115,7 +116,14 @@ class Outlet:
 
     def serve(self, queue: SimpleQueue[bytes | None]) -> None:
         """Be the thread: write what is queued, until the end."""
-        while (data := queue.get()) is not None:
+        while True:
+            try:
+                data = queue.get()
+            except MemoryError:
+                time.sleep(_POOR_S)
+                continue
+            if data is None:
+                return
             self._write(data)
             if self.queued <= self._poke_at or self.gone:
                 self._poke_at = -1
@@ -129,25 +137,28 @@ class Outlet:
         return not self.gone and self.queued > poke_at
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
+        size, at = len(data), 0
         at_once = _LARGEST_WRITE if self._direct else _SMALLEST_WRITE
-        while view:
+        while at < size:
             if self.gone:
-                self.settled += len(view)
+                self.settled += size - at
                 return
             began_s = 0.0 if self._direct else time.monotonic()
             try:
-                written = os.write(self.fd, view[:at_once])
+                written = os.write(self.fd, memoryview(data)[at : at + at_once])
+            except MemoryError:  # it comes back, or the guard's end frees the reader: a thread that dies would not
+                time.sleep(_POOR_S)
+                continue
             except BlockingIOError:  # somebody else has made the file non-blocking
                 poll = select.poll()
                 poll.register(self.fd, select.POLLOUT)
                 poll.poll(1000)
                 continue
             except OSError as error:
-                self._fail(error, len(view))
+                self._fail(error, size - at)
                 return
             self.settled += written
-            view = view[written:]
+            at += written
             if not self._direct:
                 quick = time.monotonic() - began_s < _SLOW_S
                 at_once = min(at_once * 4, _LARGEST_WRITE) if quick else _SMALLEST_WRITE
