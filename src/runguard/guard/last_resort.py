@@ -26,6 +26,7 @@ def see_through(course: Course, signals: Signals, relay: Relay | None) -> None:
     fds = [fd for _, fd in course.child.pipes] if relay is None else list(relay.sources)
     until_s: float | None = None
     while True:
+        # Each step by itself: one that finds no memory must not keep the others from being taken.
         try:
             now_s = time.monotonic()
             for number in signals.take():
@@ -36,8 +37,12 @@ def see_through(course: Course, signals: Signals, relay: Relay | None) -> None:
                 until_s = now_s + course.plan.drain_s
             if until_s is not None and (now_s >= until_s or not (fds or _undelivered(relay))):
                 break
-            _discard(fds, signals.fd, _pause_s(course, now_s))
+            wait_s = _pause_s(course, now_s)
         except Exception:  # noqa: BLE001 - most likely memory; there may be some again in the next round
+            wait_s = _LOOK_S
+        try:
+            _discard(fds, signals.fd, wait_s)
+        except Exception:  # noqa: BLE001
             time.sleep(_LOOK_S)
     for fd in fds:
         _close(fd)
