@@ -12,11 +12,11 @@ from runguard.cli.fast import say
 from runguard.cli.options import Command, Number, Word, query_options
 from runguard.cli.output import emit
 from runguard.cli.runs import COLUMNS, FIELDS, Seen
-from runguard.cli.spans import when
+from runguard.cli.spans import USUAL_SPAN_US, when
 from runguard.cli.windows_named import Wanted, wanted, zone_of
 from runguard.errors import UsageError
 from runguard.guard.expecting import expecting
-from runguard.instant import DAY_S, SECOND_US, rfc3339
+from runguard.instant import SECOND_US, rfc3339
 from runguard.model import OUTCOMES
 from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
@@ -32,8 +32,6 @@ STATUSES = (
     ("74", "the store cannot be read"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
-
-USUAL_SPAN_US = 7 * DAY_S * SECOND_US
 
 
 @click.command("history", cls=Command, help=TEXT, short_help="Show runs, newest first.", statuses=STATUSES)

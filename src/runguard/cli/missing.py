@@ -12,8 +12,7 @@ from runguard.cli.asking import find, nothing_recorded, open_registered
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Row
-from runguard.cli.spans import when
-from runguard.cli.windows import USUAL_SPAN_US
+from runguard.cli.spans import USUAL_SPAN_US, when
 from runguard.cli.windows_told import Span, print_rows, row, spans
 from runguard.coverage.missing import missing as unanswered
 from runguard.guard.judging import Moment, judged

@@ -12,10 +12,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from runguard import values
 from runguard.errors import UsageError
-from runguard.instant import SECOND_US
+from runguard.instant import DAY_S, SECOND_US
 from runguard.schedule.zone import Zone
 
 KNOWN = "2026-03-29, 2026-03-29T02:30+01:00, 29 March 2026, 14:00, yesterday 14:00, last monday, 3 days ago, 7d"
+
+USUAL_SPAN_US = 7 * DAY_S * SECOND_US  # how far a query looks back that names no beginning
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)

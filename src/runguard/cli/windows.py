@@ -10,10 +10,9 @@ from runguard import clock
 from runguard.cli.asking import find, nothing_recorded, open_registered
 from runguard.cli.options import Command, Word, query_options
 from runguard.cli.output import Row
-from runguard.cli.spans import when
+from runguard.cli.spans import USUAL_SPAN_US, when
 from runguard.cli.windows_told import Span, print_rows, row, spans
 from runguard.guard.judging import Moment, judged
-from runguard.instant import DAY_S, SECOND_US
 from runguard.model import VERDICTS
 from runguard.store.reads import Reader
 
@@ -28,8 +27,6 @@ STATUSES = (
     ("74", "the store cannot be read"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
-
-USUAL_SPAN_US = 7 * DAY_S * SECOND_US
 
 
 @click.command("windows", cls=Command, help=TEXT, short_help="Show expected windows and verdicts.", statuses=STATUSES)
