@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 
+from fired import ROWS, firings
 from runguard.coverage.missing import missing
 from runguard.coverage.verdicts import judge
 from runguard.instant import from_rfc3339
 from runguard.schedule.revisions import resolve
-
-ROWS = json.loads((Path(__file__).parents[1] / "data" / "fired-by-real-crons.json").read_text())["runs"]
-
-
-def firings(row):
-    """Return the instants of `MM-DD HH:MM:SS+zzzz` in microseconds."""
-    for fired in row["fired_local"]:
-        date, clock = fired.split(" ")
-        year = int(row["from"][:4]) + (row["from"][5:7] == "12" and date.startswith("01"))
-        yield from_rfc3339(f"{year}-{date}T{clock[:8]}{clock[8:11]}:{clock[11:]}")
 
 
 def test_what_was_never_fired_is_missing_and_everything_else_has_one_success(on_record):

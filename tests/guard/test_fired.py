@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 
+from fired import ROWS, firings
 from runguard import zones
 from runguard.guard.decide import Proceed, Question, decide
-from runguard.instant import from_rfc3339
 from runguard.model import Earlier, Schedule
 from runguard.schedule.revisions import resolve, timetable
-
-ROWS = json.loads((Path(__file__).parents[1] / "data" / "fired-by-real-crons.json").read_text())["runs"]
-
-
-def firings(row: dict) -> list[int]:  # type: ignore[type-arg]
-    """Return the instants of `MM-DD HH:MM:SS+zzzz` in microseconds."""
-    found = []
-    for fired in row["fired_local"]:
-        date, clock = fired.split(" ")
-        year = int(row["from"][:4]) + (row["from"][5:7] == "12" and date.startswith("01"))
-        found.append(from_rfc3339(f"{year}-{date}T{clock[:8]}{clock[8:11]}:{clock[11:]}"))
-    return found
 
 
 def test_each_window_runs_once_and_every_further_firing_is_refused_with_a_reason() -> None:

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from fired import ROWS, firings
 from runguard.instant import SECOND_US, from_rfc3339
 from runguard.schedule.revisions import resolve
-
-_ROWS = json.loads((Path(__file__).parent.parent / "data" / "fired-by-real-crons.json").read_text())["runs"]
-
-
-def _fired_us(row):
-    """Return the instants of `MM-DD HH:MM:SS+zzzz`; no row crosses a new year but by its offset."""
-    for fired in row["fired_local"]:
-        date, clock = fired.split(" ")
-        year = int(row["from"][:4]) + (row["from"][5:7] == "12" and date.startswith("01"))
-        yield from_rfc3339(f"{year}-{date}T{clock[:8]}{clock[8:11]}:{clock[11:]}")
 
 
 def _answered(row, timetable):
@@ -28,7 +17,7 @@ def _answered(row, timetable):
     expected = {window.key for window in timetable.between(from_us, from_us + round(row["hours"] * 3600) * SECOND_US)}
     answered: set[str] = set()
     duplicates = 0
-    for fired_us in _fired_us(row):
+    for fired_us in firings(row):
         key = resolve(timetable, fired_us).window.key
         duplicates += key in answered
         answered.add(key)
@@ -36,7 +25,7 @@ def _answered(row, timetable):
 
 
 def test_debian_cron_answers_every_window_and_no_other(schedules):
-    rows = [row for row in _ROWS if row["daemon"] == "debian"]
+    rows = [row for row in ROWS if row["daemon"] == "debian"]
     found = Counter()
     for row in rows:
         expected, answered, duplicates = _answered(row, schedules.table(row["schedule"], row["tz"]))
@@ -47,10 +36,10 @@ def test_debian_cron_answers_every_window_and_no_other(schedules):
 
 
 def test_debian_cron_is_never_more_than_a_minute_and_a_half_late(schedules):
-    for row in _ROWS:
+    for row in ROWS:
         if row["daemon"] == "debian":
             timetable = schedules.table(row["schedule"], row["tz"])
-            for fired_us in _fired_us(row):
+            for fired_us in firings(row):
                 found = resolve(timetable, fired_us)
                 assert 0 <= found.late_s <= 90, row
                 assert not found.off_schedule, row
@@ -65,7 +54,7 @@ def test_debian_cron_is_never_more_than_a_minute_and_a_half_late(schedules):
 )
 def test_what_another_daemon_leaves_out_is_missing_and_what_it_repeats_is_a_duplicate(daemon, counts, schedules):
     found = Counter()
-    for row in _ROWS:
+    for row in ROWS:
         if row["daemon"] == daemon:
             expected, answered, duplicates = _answered(row, schedules.table(row["schedule"], row["tz"]))
             found.update(
