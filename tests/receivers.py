@@ -22,8 +22,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
+
+from healthchecks import Check
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -69,28 +71,6 @@ class Receiver:
             return list(self.requests)
 
 
-class Check:
-    """The state of one check, as Healthchecks keeps it."""
-
-    def __init__(self) -> None:
-        self.status = "new"
-        self.started = False
-        self.started_rid: str | None = None
-        self.log: list[tuple[str, str | None, bytes]] = []  # action or exit status, rid, body
-
-    def ping(self, action: str, rid: str | None, body: bytes) -> None:
-        self.log.append((action, rid, body))
-        if action == "log":
-            return
-        if action == "start":
-            self.started, self.started_rid = True, rid
-            return
-        failed = action not in ("", "0")
-        if self.started and (rid == self.started_rid or failed or rid is None):
-            self.started = False  # a success with another rid leaves the timer running
-        self.status = "down" if failed else "up"
-
-
 class Healthchecks(Receiver):
     """A self-hosted Healthchecks: `/ping/<uuid>` and `/ping/<key>/<slug>`, each with /start, /fail, /log, /<0-255>.
 
@@ -102,6 +82,7 @@ class Healthchecks(Receiver):
     ) -> None:
         super().__init__()
         self.checks: dict[str, Check] = {}
+        self._ahead_s = 0.0
         self.body_limit = body_limit
         self.filters_bodies = filters_bodies
         self.scheme = "https" if tls else "http"
@@ -122,10 +103,14 @@ class Healthchecks(Receiver):
         self._server.shutdown()
         self._server.server_close()
 
-    def add(self, name: str) -> str:
-        """Add a check named by a UUID or by `key/slug` and return its URL."""
-        self.checks[name] = Check()
+    def add(self, name: str, **configured: Any) -> str:
+        """Add a check named by a UUID or by `key/slug` and return its URL; keywords are those of Check."""
+        self.checks[name] = Check(lambda: time.time() + self._ahead_s, **configured)
         return self.url(f"/ping/{name}")
+
+    def pass_time(self, span_s: float) -> None:
+        """Let the monitor's clock go on by so much."""
+        self._ahead_s += span_s
 
     def reply(self, request: Received) -> tuple[int, bytes]:
         """Return status and body of the answer, and change the check."""
