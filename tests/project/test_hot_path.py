@@ -19,7 +19,8 @@ RARE = {
     f"runguard.{name}"
     for name in (
         "printable", "guard.telling", "guard.excerpts", "guard.leftovers", "guard.liveness", "guard.spool",
-        "heartbeat.body", "heartbeat.client", "heartbeat.patience", "heartbeat.styles", "store.creation",
+        "heartbeat.body", "heartbeat.client", "heartbeat.patience", "heartbeat.spool", "heartbeat.styles",
+        "store.creation",
         "store.faults", "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",
     )
 }  # fmt: skip
