@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import pwd
+import shutil
 import struct
 import subprocess
 import sys
@@ -137,21 +138,32 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-# Cron in its own mount and process namespace: it sees our crontab alone, and ends with everything it has started.
+# Cron in its own mount and process namespace: it sees our crontab alone, mails through our sendmail if there is one,
+# and ends with everything it has started.
 _PRIVATE_CRON = """
 mount -t tmpfs none /run &&
 mount --bind "$1/crontabs" /var/spool/cron/crontabs &&
 mount --bind "$1/empty" /etc/cron.d &&
 mount --bind "$1/crontab" /etc/crontab &&
+mount --bind "$1/sbin" /usr/sbin &&
 exec /usr/sbin/cron -f
 """
 
 
-def private_cron(place: Path, crontab: str, environ: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start Debian's cron on this system crontab; `place` is a directory to make. Kill it to end it all."""
-    for name in ("crontabs", "empty"):
+def private_cron(
+    place: Path, crontab: str, environ: dict[str, str] | None = None, *, sendmail: str | None = None
+) -> subprocess.Popen[bytes]:
+    """Start Debian's cron on this system crontab; `place` is a directory to make. Kill it to end it all.
+
+    `sendmail` is a script that gets the mails.
+    """
+    for name in ("crontabs", "empty", "sbin"):
         (place / name).mkdir(parents=True)
     (place / "crontab").write_text(crontab)
+    shutil.copy2("/usr/sbin/cron", place / "sbin")
+    if sendmail is not None:
+        (place / "sbin" / "sendmail").write_text(sendmail)
+        (place / "sbin" / "sendmail").chmod(0o755)
     command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _PRIVATE_CRON, "cron", str(place)]
     silent: dict[str, Any] = {
         "stdin": subprocess.DEVNULL,
