@@ -260,7 +260,13 @@ def test_a_window_has_exactly_one_verdict(starts, waivers, now, verdict, because
         _GRACE_US,
         span=(_DUE_US - 1, _DUE_US),
     )
-    assert list(found) == [(_WINDOW, verdict, because, runs)]
+    assert [each[:4] for each in found] == [(_WINDOW, verdict, because, runs)]
+
+
+def test_the_doubt_about_a_success_is_told_beside_the_verdict(on_record):
+    starts = [on_record.Start(seq=1, suspect="2 s, sooner than 10 s"), on_record.Start(seq=2)]
+    [[doubted], [sound]] = [list(judge([_WINDOW], starts[:n], [], _at(_LATER), _GRACE_US)) for n in (1, 2)]
+    assert (doubted.suspect, sound.suspect) == ("2 s, sooner than 10 s", None)
 
 
 def test_the_table_drives_into_every_verdict_by_every_outcome():

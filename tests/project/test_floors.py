@@ -22,8 +22,10 @@ FLOORS = {
     "guard.telling": 3, "guard.foretell": 3, "guard.hindsight": 3, "guard.expecting": 3,
     "guard.mishaps": 1, "guard.catching_up": 3, "guard.registering": 3, "guard.writing": 3, "guard.judging": 3,
     "guard.command": 3, "guard.flow": 3,
-    # 4: the command line
-    "cli": 4, "__main__": 5,
+    # 4: what is told of all that
+    "report": 4,
+    # 5: the command line
+    "cli": 5, "__main__": 6,
 }  # fmt: skip
 
 MODULES = sorted(SOURCE.rglob("*.py"))

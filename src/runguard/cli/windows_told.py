@@ -80,7 +80,7 @@ def facts(job: str | None, window: Window) -> dict[str, Any]:
 
 def row(job: str, judged: Judged) -> Row:
     """Return a window and its verdict, as JSON tells it and as cells of `COLUMNS`."""
-    window, verdict, because, runs = judged
+    window, verdict, because, runs, _ = judged
     told = {**facts(job, window), "verdict": verdict, "because": because, "runs": list(runs)}
     return Row(told, (job, window.label, verdict, " ".join(map(str, runs)), because))
 

@@ -28,6 +28,7 @@ class Judged(NamedTuple):
     verdict: str
     because: str  # a clause: "no start at all", "waived by anna: planned downtime"
     runs: tuple[int, ...]  # the numbers of all starts that bear on it, refused ones too, by sequence
+    suspect: str | None = None  # why the success is doubted
 
 
 def judge(
@@ -137,7 +138,8 @@ def _verdict(window: Window, own: list[Start], covering: list[Start], waiver: Wa
     if deciding is not None:
         verdict = _verdict_of(deciding.outcome)
         covered = deciding not in ran
-        return Judged(window, verdict, _covered(deciding) if covered else _ran(verdict, ran), numbers)
+        because = _covered(deciding) if covered else _ran(verdict, ran)
+        return Judged(window, verdict, because, numbers, deciding.suspect)
     clause = because_missing([start for start in own if start.outcome == "refused"], waiver)
     if window.due_us > graced_us:
         return Judged(window, "pending", "within the grace" if not own else f"within the grace, {clause}", numbers)

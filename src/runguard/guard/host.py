@@ -57,6 +57,12 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if len(fields) > 19 else None
 
 
+def age_s(ticks: int) -> float:
+    """Return how long ago a process started, by the kernel's clock: whoever sets the wall clock does not change it."""
+    uptime = _read("/proc/uptime").partition(" ")[0]
+    return max(float(uptime or 0) - ticks / os.sysconf("SC_CLK_TCK"), 0.0)
+
+
 def group_of(pid: int) -> int | None:
     """Return the process group of a process, or None where it has gone."""
     fields = _status(pid)

@@ -24,7 +24,6 @@ from runguard.store.sqlite import open_reader
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from runguard.config import Loaded
     from runguard.paths import Places
@@ -48,8 +47,8 @@ def register(environ: Mapping[str, str], loaded: Loaded, places: Places, now_us:
     found = _status(places.store)
     if found is not None and found.st_uid != os.geteuid():
         return
-    described = dict(_described(environ, loaded))
-    changed_us = max((each.st_ctime_ns // 1000 for file in loaded.files if (each := _status(file.path))), default=0)
+    described = dict(_described(environ, loaded, os.geteuid()))
+    changed_us = _changed_us(loaded)
     try:
         if found is not None:
             with open_reader(places.store, witness_directory=places.witness) as reader:
@@ -62,9 +61,23 @@ def register(environ: Mapping[str, str], loaded: Loaded, places: Places, now_us:
             return
         with writing(environ, places, create=True) as tx:
             for change in list(_changes(tx.store, described, changed_us, now_us)):
-                tx.append("job.changed", now_us, change)
+                tx.append("job.changed", now_us, change_fields(*change))
     except (RunguardError, OSError):
         return
+
+
+def unregistered(
+    environ: Mapping[str, str], loaded: Loaded, store: Reader | None, places: Places, now_us: int
+) -> dict[str, Revision]:
+    """Return the revisions that `register` would record, as they were if it had been called when the files changed.
+
+    For those who only read: a window that has become due since is expected although no command has registered it.
+    Only jobs in files of whoever the store belongs to. Raises ConfigError where a zone or schedule is none.
+    """
+    found = _status(places.store)
+    changed_us = min(_changed_us(loaded), now_us)
+    described = dict(_described(environ, loaded, os.geteuid() if found is None else found.st_uid))
+    return {job: revision for job, _, revision in _changes(store, described, changed_us, changed_us)}
 
 
 def configured(environ: Mapping[str, str], loaded: Loaded, job: str) -> Schedule | None:
@@ -73,12 +86,11 @@ def configured(environ: Mapping[str, str], loaded: Loaded, job: str) -> Schedule
     return schedule_of(settings)
 
 
-def _described(environ: Mapping[str, str], loaded: Loaded) -> Iterator[tuple[str, _Described]]:
-    """Yield what files of ours say of each job that has a schedule."""
-    ours = os.geteuid()
+def _described(environ: Mapping[str, str], loaded: Loaded, owner: int) -> Iterator[tuple[str, _Described]]:
+    """Yield what the files of uid `owner` say of each job that has a schedule."""
     for file in loaded.files:
         found, jobs = _status(file.path), file.data.get("jobs")
-        if found is None or found.st_uid != ours or not isinstance(jobs, dict):
+        if found is None or found.st_uid != owner or not isinstance(jobs, dict):
             continue
         for job in jobs:
             schedule = configured(environ, loaded, job)
@@ -87,19 +99,19 @@ def _described(environ: Mapping[str, str], loaded: Loaded) -> Iterator[tuple[str
 
 
 def _changes(
-    store: Reader, described: Mapping[str, _Described], changed_us: int, now_us: int
-) -> Iterator[dict[str, Any]]:
-    """Yield what has to be recorded for the store to expect what the files say, last changed at `changed_us`.
+    store: Reader | None, described: Mapping[str, _Described], changed_us: int, now_us: int
+) -> Iterator[tuple[str, str, Revision]]:
+    """Yield (job, change, revision) that the store lacks to expect what the files say, last changed at `changed_us`.
 
     Files older than the latest revision are no edit of it: a start with other options opened that one, and options
     win. A retired job waits for its next start.
     """
     for job, (schedule, timetable) in described.items():
-        known = store.revisions(job)
+        known = store.revisions(job) if store else []
         before = timetable.previous(now_us)
         due_us = now_us if before is None else before.due_us
-        if not known:
-            yield change_fields(job, "registered", Revision(1, schedule, due_us))
+        if store is None or not known:
+            yield job, "registered", Revision(1, schedule, due_us)
             continue
         latest = known[-1]
         if latest.schedule in (None, schedule) or changed_us <= (store.revised_us(job) or 0):
@@ -107,7 +119,12 @@ def _changes(
         # What was answered, or edited, while the clock was ahead counts for nothing once it is back.
         bounds = (store.last_answered_due_us(job), latest.after_us)
         after_us = max(due_us, *(bound for bound in bounds if bound is not None and bound <= now_us), due_us)
-        yield change_fields(job, "schedule", Revision(latest.number + 1, schedule, after_us))
+        yield job, "schedule", Revision(latest.number + 1, schedule, after_us)
+
+
+def _changed_us(loaded: Loaded) -> int:
+    """Return when one of the files was changed last."""
+    return max((each.st_ctime_ns // 1000 for file in loaded.files if (each := _status(file.path))), default=0)
 
 
 def _timetable(path: str, job: str, schedule: Schedule) -> Timetable:

@@ -89,6 +89,44 @@ WHERE seq = (
 -- The runs of a job without a finish, oldest first.
 SELECT /*run_columns*/ FROM run WHERE job = :job AND outcome = 'running' ORDER BY start_seq
 
+-- name: last_started
+-- The run of a job that was started last; a refused start is none.
+SELECT /*run_columns*/ FROM run
+WHERE job = :job AND outcome <> 'refused'
+ORDER BY start_seq DESC LIMIT 1
+
+-- name: last_ended
+-- The run of a job that was started last among those that came to an end.
+SELECT /*run_columns*/ FROM run
+WHERE job = :job AND outcome NOT IN ('refused', 'running')
+ORDER BY start_seq DESC LIMIT 1
+
+-- name: last_successes
+-- The successes of a job that were started last, newest first.
+SELECT start_seq, run_id, number, finished_us, due_us, duration_us, suspect FROM run
+WHERE job = :job AND outcome = 'succeeded' AND finished_us IS NOT NULL
+ORDER BY start_seq DESC LIMIT :page
+
+-- name: failures_since
+-- How many runs of a job were started after an entry and came to an end that is no success.
+SELECT count(1) FROM run
+WHERE job = :job AND start_seq > :seq AND outcome NOT IN ('refused', 'running', 'succeeded')
+
+-- name: refusals_since
+-- How many starts of a job were refused after an entry although their window was open, the instant of the first and
+-- the entry of the last.
+SELECT count(1), min(started_us), max(start_seq) FROM run
+WHERE job = :job AND start_seq > :seq AND outcome = 'refused' AND why NOT IN ('duplicate', 'off-schedule')
+    AND NOT (why = 'claimed' AND returned = 0)
+
+-- name: run_at
+-- The run or refusal whose entry this is.
+SELECT /*run_columns*/ FROM run WHERE start_seq = :seq
+
+-- name: registered_at
+-- When a job became known.
+SELECT registered_us FROM job WHERE job = :job
+
 -- name: registered
 -- Whether a job is known.
 SELECT registered_seq FROM job WHERE job = :job

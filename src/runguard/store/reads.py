@@ -113,6 +113,18 @@ class Reader:
         """Return the runs of a job that have no finish, oldest first."""
         return [Run(*row) for row in self.rows("running", job=job)]
 
+    def last_started(self, job: str) -> Run | None:
+        """Return the run of a job that was started last, refused starts left out, or None."""
+        return next((Run(*row) for row in self.rows("last_started", job=job)), None)
+
+    def last_ended(self, job: str) -> Run | None:
+        """Return the run of a job that was started last among those that have a finish, or None."""
+        return next((Run(*row) for row in self.rows("last_ended", job=job)), None)
+
+    def registered_us(self, job: str) -> int | None:
+        """Return when the job became known, or None."""
+        return self._first("registered_at", job=job)
+
     def registered(self, job: str) -> bool:
         """Tell whether the job is known, with or without a schedule. Raises StoreError."""
         return bool(self.rows("registered", job=job))

@@ -1,0 +1,1 @@
+"""How jobs stand, for those who ask: people, monitors, collectors of metrics."""
