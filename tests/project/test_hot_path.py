@@ -18,10 +18,10 @@ HEAVY = {
 RARE = {
     f"runguard.{name}"
     for name in (
-        "printable", "guard.telling", "guard.excerpts", "guard.leftovers", "guard.liveness", "guard.spool",
-        "heartbeat.body", "heartbeat.client", "heartbeat.patience", "heartbeat.spool", "heartbeat.styles",
-        "store.creation",
-        "store.faults", "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",
+        "printable", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
+        "guard.spool", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
+        "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",
+        "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",
     )
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from runguard.store.sqlite import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from runguard.guard.leftovers import Leftovers
@@ -143,12 +143,17 @@ class Books:
             self._close()
         return None
 
-    def record_pings(self, pings: list[Ping]) -> None:
-        """Record what became of the pings, after everything else."""
-        if not pings:
+    def record_pings(self, pings: list[Ping], late: Sequence[tuple[str, Ping]] = ()) -> None:
+        """Record what became of the pings, after everything else; `late` are those of earlier runs, by run."""
+        if not pings and not late:
             return
         try:
-            self._store().record_pings(self._start.run_id, pings)
+            store = self._store()
+            if pings:
+                store.record_pings(self._start.run_id, pings)
+            for run_id, ping in late:
+                if store.run(run_id) is not None:
+                    store.record_pings(run_id, [ping])
         except Exception as error:  # noqa: BLE001
             self._voice(f"{self._failure(error)}; what became of the ping is not recorded")
         finally:

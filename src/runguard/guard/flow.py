@@ -126,7 +126,7 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
             work.remove()
         held.release()
     if monitor is not None:
-        books.record_pings(monitor.tell_end(done, opening.window, recorded, signals))
+        books.record_pings(monitor.tell_end(done, opening.window, recorded, signals), monitor.late_rows())
     return done.verdict
 
 

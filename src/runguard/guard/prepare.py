@@ -40,6 +40,7 @@ class Prepared(NamedTuple):
     places: Places | None
     secrets: tuple[str, ...]
     unsafe: RunguardError | None
+    ping_source: str = ""  # "file:/PATH" or "--ping" where the address was given as an option
 
 
 def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
@@ -78,7 +79,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     )
     secrets = redact.secrets_of(environ, settings.ping or "")
     places = paths.places(state, settings.store) if state else None
-    return Prepared(start, settings, host.author(environ), places, secrets, unsafe)
+    return Prepared(start, settings, host.author(environ), places, secrets, unsafe, _ping_source(request))
 
 
 def schedule_of(settings: Settings) -> Schedule | None:
@@ -92,6 +93,13 @@ def schedule_of(settings: Settings) -> Schedule | None:
 def early_us(settings: Settings) -> int:
     """Return how much before a due a start answers it already."""
     return round(settings.early_s * SECOND_US)
+
+
+def _ping_source(request: Request) -> str:
+    given = request.values.get("ping")
+    if given is None:
+        return ""
+    return given if isinstance(given, str) and given.startswith("file:") else "--ping"
 
 
 def _state(environ: dict[str, str], *, make: bool) -> tuple[str | None, RunguardError | None]:

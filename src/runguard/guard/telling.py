@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from runguard.errors import RunguardError
     from runguard.guard.execution import Execution
+    from runguard.guard.late import Late
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
     from runguard.guard.voice import Voice
@@ -48,12 +49,16 @@ class Monitor:
         self._start: Sending | None = None
         self._start_at_us = 0
         self._pings: list[Ping] = []
+        self._late: Late | None = None
+        self._window: Window | None = None
 
     def beside(self) -> tuple[Beside, ...]:
-        """Return the start ping as work beside the command."""
-        if not self._url or not self._prepared.settings.ping_start:
-            return ()
-        return (Beside(START_AFTER_S, self._send_start()),)
+        """Return what is sent beside the command: what earlier runs could not deliver, then the start ping."""
+        return (Beside(START_AFTER_S, self._send_beside()),) if self._url else ()
+
+    def late_rows(self) -> list[tuple[str, Ping]]:
+        """Return the pings that told of earlier runs, each with its run."""
+        return self._late.rows if self._late is not None else []
 
     def tell_end(self, done: Execution, window: Window | None, head: Appended | None, signals: Signals) -> list[Ping]:
         """Tell how the run ended and return every ping of it, for the record; `head` is the ledger's after its finish.
@@ -62,6 +67,7 @@ class Monitor:
         """
         if not self._url:
             return []
+        self._window = window
         verdict = done.verdict
         succeeded = verdict.outcome == "succeeded" and verdict.suspect is None
         summed_up = summary(
@@ -90,6 +96,10 @@ class Monitor:
     def _send_end(self, event: styles.Event, signals: Signals) -> None:
         patience = _Patience(signals)
         cut = client.Cut(signals.fd, patience.told_to_stop)
+        ended_us = clock.look().wall_us
+        late = self._spooled()
+        if late is not None:
+            late.deliver_before_end(min(LEFT_FOR_START_S, patience.left_s() / 2), cut)
         acknowledged = False
         if self._start is not None:
             sent = client.collect(self._start, min(LEFT_FOR_START_S, patience.left_s() / 2), cut)
@@ -97,9 +107,12 @@ class Monitor:
             self._limit = min(self._limit, sent.body_limit or MOST_BYTES)
             self._note("start", sent, self._start_at_us)
         at_us = clock.look().wall_us
-        sending = self._launch(event._replace(rid_ok=acknowledged), patience.left_s())
-        if sending is not None:
-            self._note(event.kind, client.collect(sending, patience.left_s(), cut), at_us)
+        event = event._replace(rid_ok=acknowledged)
+        sending = self._launch(event, patience.left_s())
+        answer = client.collect(sending, patience.left_s(), cut) if sending is not None else None
+        kept = late.conclude(self._prepared, self._window, event, ended_us, answer) if late is not None else ""
+        if answer is not None:
+            self._note(event.kind, answer, at_us, kept)
 
     def _body(self, summed_up: str, done: Execution, succeeded: bool) -> Body:
         """Return the text of the end's ping, its secrets masked; by default a success tells no output."""
@@ -116,6 +129,26 @@ class Monitor:
             patterns=settings.mask,
         )
 
+    def _spooled(self) -> Late | None:
+        """Return what waits in the spool for this monitor, or None where there is no place for one."""
+        places = self._prepared.places
+        if self._late is None and places is not None and self._prepared.unsafe is None:
+            try:
+                from runguard.guard.late import Late  # the command runs, or has ended
+            except (ImportError, OSError, MemoryError) as error:  # no descriptor is left
+                self._voice(f"nothing is kept for a later ping: {error}")
+                return None
+            self._late = Late(
+                places.spool, self._prepared.start.job, self._style, (self._url,), self._launch, self._voice
+            )
+        return self._late
+
+    def _send_beside(self) -> Iterator[float]:
+        if (late := self._spooled()) is not None:
+            yield from late.steps()
+        if self._prepared.settings.ping_start:
+            yield from self._send_start()
+
     def _send_start(self) -> Iterator[float]:
         self._start_at_us = clock.look().wall_us
         self._start = self._launch(styles.Event("start", self._prepared.start.run_id), client.DEADLINE_S)
@@ -129,10 +162,10 @@ class Monitor:
         message = client.message(self._style, request, deadline_s=deadline_s, body_limit=self._limit)
         return client.launch(message, self._prepared.start.environ)
 
-    def _note(self, event: str, sent: Sent, at_us: int) -> None:
+    def _note(self, event: str, sent: Sent, at_us: int, kept: str = "") -> None:
         target = mask_url(self._url)
         if sent.verdict != "accepted":
-            self._voice(f"{event} ping to {target} not delivered: {sent.detail}")
+            self._voice(f"{event} ping to {target} not delivered: {sent.detail}{kept}")
         error = None if sent.verdict == "accepted" else sent.detail
         duration_us = round(sent.elapsed_s * SECOND_US)
         self._pings.append(

@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 
     job: str
     at_us: int  # when the run had ended
-    until_us: int | None  # a success counts only before this instant; None: a failure, which counts for ever
+    until_us: int | None  # a success counts only before this instant; None: it counts until a newer outcome is told
     tries: int  # deliveries so far that came to nothing
     why: str  # the last one did
     style: str
@@ -177,6 +177,16 @@ def claim(path: str) -> Claim | str | None:
             return _put_aside(path, found)
         os.close(fd)
     return None
+
+
+def supersede(path: str, at_us: int) -> Slot | None:
+    """Remove the slot unless it is newer than `at_us`, and return what was in it. Raises OSError."""
+    with _Alone(os.path.dirname(path)):
+        there = _load(path)
+        if isinstance(there, str) or there.at_us > at_us:
+            return None
+        os.unlink(path)
+        return there
 
 
 def tidy(directory: str, now_s: float) -> None:

@@ -1,0 +1,54 @@
+"""What a monitor may still be told of an outcome that it did not hear in time.
+
+It takes the time of receipt for the time of the run. So a late success would hide a missed run, and an older one after
+a failure would turn a failed check green: a success counts only until the next one is due.
+"""
+
+from __future__ import annotations
+
+from runguard.heartbeat.body import Body
+from runguard.instant import SECOND_US, rfc3339, span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.heartbeat.spool import Slot
+    from runguard.heartbeat.styles import Event
+    from runguard.schedule.windows import Timetable
+
+WITHOUT_SCHEDULE_US = 3600 * SECOND_US
+
+
+def valid_until_us(at_us: int, due_us: int | None, timetable: Timetable | None) -> int | None:
+    """Return until when a success of `at_us` may be told as one: the job's next due after it, and after the due of its
+    own window, which a run may end before. None: nothing is due any more.
+
+    Without a `timetable` it is an hour.
+    """
+    if timetable is None:
+        return at_us + WITHOUT_SCHEDULE_US
+    following = timetable.next(at_us if due_us is None else max(at_us, due_us))
+    return None if following is None else following.due_us
+
+
+def kind_now(slot: Slot, now_us: int, *, superseded: bool = False) -> str:
+    """Return as what a slot is told: success, failure or log. `superseded`: a newer outcome is about to be told."""
+    if slot.event == "failure":
+        return "failure"
+    stale = slot.until_us is not None and now_us >= slot.until_us
+    return "log" if superseded or stale else "success"
+
+
+def late_event(slot: Slot, kind: str, now_us: int) -> Event:
+    """Return the event of `kind` that tells a slot, its body saying how late that is, and when the run ended."""
+    body = slot.told.body
+    said = f"delivered late by {_spaced(span(now_us - slot.at_us))} (it ended {rfc3339(slot.at_us)}): {body.summary}"
+    return slot.told._replace(kind=kind, body=Body(said, body.tail, body.omitted_bytes))
+
+
+def _spaced(text: str) -> str:
+    """Return `2h13m` as `2h 13m`."""
+    for unit in "dhm":
+        larger, found, smaller = text.partition(unit)
+        if found and smaller:
+            return f"{larger}{unit} {smaller}"
+    return text

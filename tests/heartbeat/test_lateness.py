@@ -1,0 +1,90 @@
+"""What may still be told of an outcome that a monitor did not hear in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from runguard import zones
+from runguard.heartbeat.body import Body
+from runguard.heartbeat.lateness import kind_now, late_event, valid_until_us
+from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.styles import Event
+from runguard.instant import from_rfc3339, rfc3339
+from runguard.model import Schedule
+from runguard.schedule import revisions
+
+ENDED = from_rfc3339("2026-03-29T01:32:00Z")
+
+
+def slot(kind: str, until: str | None = None) -> Slot:
+    told = Event(kind, "01957a0e", 3, body=Body("failed, exit 3", "no paper", 7))
+    until_us = None if until is None else from_rfc3339(until)
+    return Slot("letters", ENDED, until_us, 1, "timed out", "healthchecks", "https://…", "", "0123456789abcdef", told)
+
+
+@pytest.mark.parametrize(
+    ("now", "kind"),
+    [
+        ("2026-03-29T01:33:00Z", "success"),
+        ("2026-03-30T01:29:59Z", "success"),
+        ("2026-03-30T01:30:00Z", "log"),
+        ("2026-04-30T01:30:00Z", "log"),
+    ],
+)
+def test_a_success_counts_until_the_next_one_is_due(now: str, kind: str) -> None:
+    assert kind_now(slot("success", "2026-03-30T01:30:00Z"), from_rfc3339(now)) == kind
+
+
+def test_a_success_does_not_count_once_a_newer_outcome_is_about_to_be_told() -> None:
+    assert kind_now(slot("success", "2026-03-30T01:30:00Z"), ENDED, superseded=True) == "log"
+
+
+@pytest.mark.parametrize("superseded", [False, True])
+def test_a_failure_counts_for_ever(superseded: bool) -> None:
+    assert kind_now(slot("failure"), from_rfc3339("2029-01-01T00:00:00Z"), superseded=superseded) == "failure"
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ("2026-03-29T03:45:00Z", "2h 13m"),
+        ("2026-03-29T01:32:45Z", "45s"),
+        ("2026-03-29T03:32:10Z", "2h"),
+        ("2026-04-01T03:32:00Z", "3d 2h"),
+        ("2026-03-29T01:31:00Z", "0s"),  # the clock was set back
+    ],
+)
+def test_the_body_says_first_how_late_it_is_and_when_the_run_ended(now: str, said: str) -> None:
+    event = late_event(slot("failure"), "failure", from_rfc3339(now))
+    told = f"delivered late by {said} (it ended 2026-03-29T01:32:00Z): failed, exit 3"
+    assert event == Event("failure", "01957a0e", 3, body=Body(told, "no paper", 7))
+
+
+def until(expression: str | None, at: str, due: str | None = None) -> str | None:
+    timetable = None
+    if expression is not None:
+        zone = zones.load("Europe/London").zone
+        timetable = revisions.timetable(Schedule(expression, "Europe/London"), zone)
+    found = valid_until_us(from_rfc3339(at), None if due is None else from_rfc3339(due), timetable)
+    return None if found is None else rfc3339(found)
+
+
+def test_without_a_schedule_a_success_counts_for_an_hour() -> None:
+    assert until(None, "2026-03-29T01:32:00Z") == "2026-03-29T02:32:00Z"
+
+
+def test_with_one_it_counts_until_the_next_due_after_its_end() -> None:
+    # 02:30 London is 01:30Z from 29 March 2026 on
+    assert until("30 2 * * *", "2026-03-29T01:32:00Z", "2026-03-29T01:30:00Z") == "2026-03-30T01:30:00Z"
+    # a run that took two hours has let a due of its hourly job pass
+    assert until("0 * * * *", "2026-06-01T03:10:00Z", "2026-06-01T01:00:00Z") == "2026-06-01T04:00:00Z"
+
+
+def test_a_run_that_ends_just_before_its_own_due_counts_until_the_next_one() -> None:
+    assert until("30 2 * * *", "2026-03-29T01:29:58Z", "2026-03-29T01:30:00Z") == "2026-03-30T01:30:00Z"
+
+
+def test_where_nothing_is_due_any_more_it_counts_until_a_newer_outcome() -> None:
+    rule = "DTSTART:20260301T000000\nRRULE:FREQ=DAILY;COUNT=2"
+    assert until(rule, "2026-03-05T00:00:00Z", "2026-03-02T00:00:00Z") is None
+    assert kind_now(slot("success"), from_rfc3339("2029-01-01T00:00:00Z")) == "success"
