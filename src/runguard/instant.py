@@ -80,6 +80,11 @@ def span(span_us: int) -> str:
     return f"{seconds}s"
 
 
+def seconds(span_s: float) -> str:
+    """Return a span of seconds in words, below a minute to the fraction: `0.2s`, `45s`, `4h10m`."""
+    return f"{span_s:g}s" if span_s < 60 else span(round(span_s * SECOND_US))
+
+
 def _digits(text: str, low: int, high: int) -> int:
     if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
         raise ValueError(f"{text!r} is not a number from {low} to {high}")

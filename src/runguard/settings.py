@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CATCH_UPS = ("none", "latest", "all", "merge")
 OUTPUTS = ("always", "on-failure", "never")
+OVERLAPS = ("skip", "wait", "kill", "allow")
 PING_STYLES = ("healthchecks", "plain")
 
 # Where a setting may stand.
@@ -39,7 +40,7 @@ class Setting(NamedTuple):
     low: int = 0
     high: int = 0
     # What breaks with a bad value. "": usage error as an option, loud and passed over as a key. "window", "ping":
-    # loud, and the job runs without it. "store": starting would be unsafe.
+    # loud, and the job runs without it. "store", "overlap": starting would be unsafe.
     breaks: str = ""
 
     @property
@@ -74,6 +75,10 @@ class Settings(NamedTuple):
     shell: bool
     timeout_s: float | None
     kill_after_s: float
+    overlap: str
+    wait_s: float | None
+    retries: int
+    retry_delay_s: float
     catch_up: str
     catch_up_limit: int
     output: str
@@ -90,6 +95,7 @@ class Settings(NamedTuple):
     grace_s: float
     deadline_s: float | None
     min_time_s: float
+    retry_timeouts: bool
     early_s: float
     ping_start: bool
     ping_output: str
@@ -116,6 +122,14 @@ TABLE = (
     Setting("timeout", "duration", "Stop the command after D: TERM to its process group (default, and 0: never).",
             field="timeout_s", short="t", metavar="D"),
     Setting("kill_after", "duration", "KILL what is left D after the TERM.", 10.0, field="kill_after_s", metavar="D"),
+    Setting("overlap", "choice", "While an earlier run of the job lives: refuse this start; wait for its end; stop it"
+            " and run; run beside it.", "skip", choices=OVERLAPS, breaks="overlap"),
+    Setting("wait", "duration", "Wait at most D for an earlier run, then refuse (default: until the next due); by"
+            " itself it means --overlap wait.", field="wait_s", metavar="D"),
+    Setting("retries", "integer", "Further attempts in the same window after a failure, each with a record of its own.",
+            0, metavar="N", low=0, high=1000),
+    Setting("retry_delay", "duration", "Wait D before the first further attempt, twice as long before each next.", 10.0,
+            field="retry_delay_s", metavar="D"),
     Setting("output", "choice", "What of the command's output reaches our own stdout and stderr.", "always",
             choices=OUTPUTS),
     Setting("ping", "url", "Heartbeat address; file:/PATH reads it from a file.", metavar="URL", breaks="ping"),
@@ -147,6 +161,8 @@ TABLE = (
             place=KEY, field="deadline_s", metavar="D"),
     Setting("min_time", "duration", "A success that ends sooner is marked as suspect.", 0.0, place=KEY,
             field="min_time_s", metavar="D"),
+    Setting("retry_timeouts", "flag", "Whether retries follow a run that was stopped at its time limit, too.", False,
+            place=KEY),
     Setting("early", "duration", "A start this much before a due time already answers it.", 5.0, place=KEY,
             field="early_s", metavar="D"),
     Setting("ping_start", "flag", "Whether the start of a run is reported too.", True, place=KEY),
@@ -179,7 +195,7 @@ class Problem(NamedTuple):
 
     text: str
     severity: str = "remark"  # or "unsafe": nothing may start
-    breaks: str = ""  # "window", "ping", "store": what this start does without
+    breaks: str = ""  # "window", "ping", "store", "overlap": what this start does without
 
 
 def option_value(setting: Setting, text: str) -> object:
@@ -200,7 +216,10 @@ def request(given: Mapping[str, object], command: Sequence[str]) -> Request:
             job = values.job_name_of(command, shell=shell)
         except ValueError as error:
             raise UsageError(f"run: --job NAME is needed: {error}") from None
-    return Request(dict(given), tuple(command), str(job))
+    values_given = dict(given)
+    if "wait" in given:
+        values_given.setdefault("overlap", "wait")
+    return Request(values_given, tuple(command), str(job))
 
 
 def parse(setting: Setting, text: str) -> object:

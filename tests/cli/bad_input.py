@@ -50,7 +50,11 @@ USAGE = [
     Bad(("run", "--"), "run: no COMMAND is given (runguard run [OPTIONS] [--] COMMAND [ARGUMENT]...)", 2),
     Bad(("run", "--tmeout", "5", "true"), "run: no such option: --tmeout; did you mean --timeout?", 2),
     Bad(("run", "--sched", "@daily", "true"), "run: no such option: --sched; did you mean --schedule?", 2),
-    Bad(("run", "--overlap", "kill", "true"), "run: no such option: --overlap", 2),
+    Bad(("run", "--overlap", "both", "true"), "run: --overlap: 'both' is not one of skip, wait, kill, allow", 2),
+    Bad(("run", "--wait", "-1", "true"), "run: --wait: '-1' is no duration (90s, 15m, 2h, 1h30m, 7d)", 2),
+    Bad(("run", "--retries", "-1", "true"), "run: --retries: '-1' is not a number from 0 to 1000", 2),
+    Bad(("run", "--retries", "1001", "true"), "run: --retries: 1001 is not a number from 0 to 1000", 2),
+    Bad(("run", "--retry-delay", "x", "true"), "run: --retry-delay: 'x' is no duration (90s, 15m, 2h, 1h30m, 7d)", 2),
     Bad(("run", "-Q", "true"), "run: no such option: -Q", 2),
     Bad(("run", "-j"), "run: -j: a value is missing", 2),
     Bad(("run", "--timeout"), "run: --timeout: a value is missing", 2),
@@ -204,7 +208,8 @@ LOUD = [
         config="schedule = 5\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: job: no such table; the table of a job is called [jobs.NAME]", 0,
         config="[job.letters]\n"),
-    Bad(TRUE, "letters: {dir}/runguard.toml:1: overlap: no such key", 0, config="overlap = 'kill'\n"),
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: overlay: no such key; did you mean overlap?", 0,
+        config="overlay = 'kill'\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: ping: is no address (https://…); the job runs without a ping", 0,
         config="ping = 'token'\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: mask: '(' is no regular expression: missing ), unterminated subpattern"
@@ -216,6 +221,8 @@ LOUD = [
 
 # Nothing is started, because a start would be unsafe; and what every other command says of a configuration.
 REFUSED = [
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: overlap: 'both' is not one of skip, wait, kill, allow; nothing was"
+        " started", 78, config="overlap = 'both'\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: store: 'rg.sqlite' is not an absolute path; nothing was started", 78,
         config="store = 'rg.sqlite'\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:2: jobs.letters.store: belongs at the top level of the file; nothing was"

@@ -68,6 +68,7 @@ sound = st.lists(
             ["--schedule="], ["-zEurope/London"], ["--policy", "nonsense"], ["--gap", "-"], ["--fold=both"],
             ["--ping", "x"], ["--ping-style", ""], ["--conflict-exit", "0"], ["--reason", "--"], ["--dry-run"],
             ["--scheduled-at", "2026-03-29T02:30:00+01:00"], ["--store", "s.sqlite"], ["-qt5"], ["-qj", "-q"],
+            ["--overlap", "kill"], ["--wait", "5m"], ["--overlap=allow"], ["--retries", "3"], ["--retry-delay=1"],
         ]),
         st.just([]),
     ),

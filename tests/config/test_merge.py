@@ -15,6 +15,7 @@ DEFAULTS = Settings(
     conflict_exit=75, dry_run=False, store=None, on_lost="hold", on_store_failure="run", early_s=5.0, ping_start=True,
     ping_output="on-failure", ping_body_limit=10_000, mask=(), output_head_bytes=65_536, output_tail_bytes=1_048_576,
     catch_up="none", catch_up_limit=100, command=None, grace_s=300.0, deadline_s=None, min_time_s=0.0,
+    overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ FLOORS = {
     "guard.prepare": 3, "guard.answering": 3, "guard.books": 3, "guard.holding": 3, "guard.leftovers": 3,
     "guard.telling": 3, "guard.late": 3, "guard.foretell": 3, "guard.hindsight": 3, "guard.expecting": 3,
     "guard.mishaps": 1, "guard.catching_up": 3, "guard.registering": 3, "guard.writing": 3, "guard.judging": 3,
-    "guard.command": 3, "guard.flow": 3,
+    "guard.command": 3, "guard.overlap": 3, "guard.ending_others": 3, "guard.retrying": 3, "guard.flow": 3,
     # 4: what is told of all that
     "report": 4,
     # 5: the command line

@@ -20,9 +20,13 @@ Facts = dict[str, Any]
 # What the ledger's entries say about a run beside the columns of the table.
 _OF_START = (
     "argv", "shell", "cwd", "path", "program", "inputs", "commit", "python", "version", "late_s", "parent", "because",
-    "holder", "boot_id", "guard_pid",
+    "holder", "boot_id", "guard_pid", "waited_s", "ended",
 )  # fmt: skip
-_OF_FINISH = ("command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers")
+_OF_FINISH = ("command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers", "killed_by")
+_LINKS = (
+    ("supersedes", "supersedes"), ("superseded by", "superseded_by"), ("inside run", "parent"),
+    ("made way for", "killed_by"),
+)  # fmt: skip
 _WIDTH = 13
 HANG = _WIDTH + 3  # where the texts begin
 
@@ -117,6 +121,8 @@ def _when(told: Facts, run: Run, life: liveness.Life | None) -> Iterator[tuple[s
     if told["late_s"] is not None:
         early = told["late_s"] < 0
         yield ("early" if early else "late"), span(abs(told["late_s"]))
+    if told["waited_s"]:
+        yield "waited", f"{span(told['waited_s'])} for an earlier run"
     if told["covers"]:
         count, first, last = (told["covers"][key] for key in ("count", "first", "last"))
         yield "covers", f"{count} window{'s' * (count != 1)}, due from {first} to {last}"
@@ -141,17 +147,22 @@ def _goes_on(run: Run, life: liveness.Life) -> str:
 
 
 def _links(records: ReadOnlyStore, told: Facts) -> Iterator[tuple[str, str]]:
-    for label, key in (("supersedes", "supersedes"), ("superseded by", "superseded_by"), ("inside run", "parent")):
+    for label, key in _LINKS:
         other = records.run(told[key]) if told[key] and told[key].isascii() else None  # SQLite takes no lone surrogate
         if told[key]:
             yield label, f"run {other.number} ({other.outcome}, {other.run_id})" if other else told[key]
-    holder = told["holder"]
-    if holder:
-        started = f" since {local(from_rfc3339(holder['started']))}" if holder.get("started") else ""
-        number = f"run {holder['number']}, " if holder.get("number") else ""
-        pid = holder.get("command_pid") or holder.get("guard_pid")
-        yield "held by", f"{number}pid {pid}{started}: {holder.get('command') or holder.get('run_id')}"
+    if told["holder"]:
+        yield "held by", _holder(told["holder"])
+    for ended in told["ended"] or ():
+        yield "stopped", _holder(ended)
     yield "because", told["because"] or ""
+
+
+def _holder(holder: Mapping[str, Any]) -> str:
+    started = f" since {local(from_rfc3339(holder['started']))}" if holder.get("started") else ""
+    number = f"run {holder['number']}, " if holder.get("number") else ""
+    pid = holder.get("command_pid") or holder.get("guard_pid")
+    return f"{number}pid {pid}{started}: {holder.get('command') or holder.get('run_id')}"
 
 
 def _code(told: Facts) -> Iterator[tuple[str, str]]:

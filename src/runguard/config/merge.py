@@ -121,7 +121,7 @@ def _choose(
         except ValueError as error:
             breaks = setting.breaks if not decided else ""
             name = where if isinstance(where, str) else place(where[0], where[1:]) + dotted(*where[1:])
-            faults.append(Problem(f"{name}: {error}", "unsafe" if breaks == "store" else "remark", breaks))
+            faults.append(Problem(f"{name}: {error}", "unsafe" if breaks in ("store", "overlap") else "remark", breaks))
             decided = decided or bool(breaks)
             good = _good_patterns(setting, raw)
             if good and not decided:  # one bad pattern must not lay open what the others mask

@@ -88,7 +88,7 @@ def earlier_of(store: Reader, start: Start, found: Answer) -> Earlier | None:
     """Return what is on record for the window of `start`, or the run without a window that it replaces."""
     window = found.window
     if window is None:
-        return start.asked.replaces if start.asked else None
+        return start.replaces or (start.asked.replaces if start.asked else None)
     return store.latest(start.job, window.key, window.due_us)
 
 
@@ -110,6 +110,7 @@ def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Ques
         late_us=start.at_us - resolution.window.due_us,
         deadline_us=None if settings.deadline_s is None else round(settings.deadline_s * SECOND_US),
         on_lost=settings.on_lost,
+        beside=settings.overlap == "allow",
     )
 
 

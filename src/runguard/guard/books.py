@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from runguard.paths import Places
     from runguard.store.database import Appended, Store, Transaction
     from runguard.store.journal import Reconciled
-    from runguard.store.reads import Ping, Run
+    from runguard.store.reads import InARow, Ping, Run
 
 
 SHORT_RUN_S = 1.0  # opening the store once more costs half a millisecond
@@ -99,28 +99,37 @@ class Books:
             self._voice(f"{failure}; recording in the journal instead")
         return self._open_in_journal(fields)
 
-    def refuse(self, refusal: Refuse, fields: dict[str, Any], holder: Holder | None = None) -> None:
+    def refuse(self, refusal: Refuse, fields: dict[str, Any]) -> None:
         """Record a start that is refused without a decision about its window. Never raises for want of a place."""
         try:
             store = self._store()
             with store.write() as tx:
                 brought_over = self._bring_over(tx)
                 found = answer(store, self._start, early_us(self._prepared.settings))
-                self._record_refusal(tx, refusal, found, fields, holder)
+                self._record_refusal(tx, refusal, found, fields)
             self._clear(store, brought_over)
         except Exception as error:  # noqa: BLE001
-            refused = self._refusal(refusal, Answer(self._start.expected, None), fields, holder)
+            refused = self._refusal(refusal, Answer(self._start.expected, None), fields)
             self._write_to_journal("run.refused", refused, self._failure(error))
         finally:
             self._close()
 
-    def number_of(self, run_id: str) -> int | None:
-        """Return the short number of a run, for display: None where the store cannot tell."""
+    def escalated(self, refusal: Refuse) -> Refuse:
+        """Return a refusal for overlap with the number of the run in the way, and how often it came to that in a row.
+
+        For display: as it is where the store cannot tell.
+        """
         try:
-            run = self._store().run(run_id)
+            store, holder = self._store(), refusal.holder
+            run = store.run(holder.run_id) if holder else None
+            repeated = _repeated(store.refused_in_a_row(self._start.job))
         except Exception:  # noqa: BLE001 - display only; the record that follows says what is wrong
-            return None
-        return run.number if run else None
+            return refusal
+        because = refusal.because
+        if holder is not None and run is not None:
+            because = because.replace(f"run {holder.run_id[:8]}", f"run {run.number}", 1)
+            holder = holder._replace(number=run.number)
+        return refusal._replace(because=f"{because}{repeated}", holder=holder)
 
     def beside(self) -> tuple[Beside, ...]:
         """Return as work beside the command: letting go of the store, which a long run keeps open for nothing."""
@@ -194,11 +203,11 @@ class Books:
         alive = self._close_dead_runs(tx)
         found = answer(store, start, early_us(settings))
         decision: Proceed | Refuse
-        if alive is not None:
+        if alive is not None and settings.overlap != "allow":
             run, life = alive
-            holder = holder_of(run, life)
-            decision = Refuse("overlap", settings.conflict_exit, f"run {run.number} still runs: {life.because}")
-            self._record_refusal(tx, decision, found, fields, holder)
+            because = f"run {run.number} still runs: {life.because}{_repeated(store.refused_in_a_row(start.job))}"
+            decision = Refuse("overlap", settings.conflict_exit, because, holder=holder_of(run, life))
+            self._record_refusal(tx, decision, found, fields)
             return Opening(decision, found.window)
         self._notice_clock_step(store)
         if start.trigger == "manual" and found.expected is None and found.revision is not None:
@@ -206,7 +215,7 @@ class Books:
             self._voice(f"no schedule is given, so no window is answered; to answer one: {hint}")
         decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
         if isinstance(decision, Refuse):
-            self._record_refusal(tx, decision, found, fields, None)
+            self._record_refusal(tx, decision, found, fields)
             return Opening(decision, found.window)
         found = self._as_first_answered(store, found, decision)
         self._notice_off_schedule(found)
@@ -222,12 +231,12 @@ class Books:
 
         found, earlier, alive, _ = look_back(self._prepared, self._places, self._journal)
         decision: Proceed | Refuse
-        if alive is not None:
-            decision = Refuse("overlap", self._prepared.settings.conflict_exit, alive[0])
+        if alive is not None and self._prepared.settings.overlap != "allow":
+            decision = Refuse("overlap", self._prepared.settings.conflict_exit, alive[0], holder=alive[1])
         else:
             decision = decide(question(self._prepared, found, earlier))
         if isinstance(decision, Refuse):
-            refusal = self._refusal(decision, found, fields, alive[1] if alive else None)
+            refusal = self._refusal(decision, found, fields)
             self._journal.write("run.refused", self._start.at_us, refusal)
         else:
             self._notice_off_schedule(found)
@@ -240,7 +249,8 @@ class Books:
         running = tx.store.running(self._start.job)
         if not running:
             return None
-        said, alive = self._leftovers(tx).close_dead(running)
+        ended = {holder.run_id for holder in self._start.ended}
+        said, alive = self._leftovers(tx).close_dead(running, ended, by=self._start.run_id)
         for remark in said:
             self._voice(remark)
         return alive
@@ -291,25 +301,25 @@ class Books:
             "attempt": decision.attempt,
             "supersedes": decision.supersedes,
             "covers": _covers_fields(self._start),
+            "waited_s": self._start.waited_s,
+            "ended": [_holder_fields(holder) for holder in self._start.ended],
             **fields,
             "remarks": self._voice.take(),
         }
 
-    def _record_refusal(
-        self, tx: Transaction, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None
-    ) -> None:
+    def _record_refusal(self, tx: Transaction, refusal: Refuse, found: Answer, fields: dict[str, Any]) -> None:
         if found.change and found.change["change"] == "registered":
             tx.append("job.changed", self._start.at_us, found.change)
-        entry = self._refusal(refusal, found, fields, holder)
+        entry = self._refusal(refusal, found, fields)
         tx.append("run.refused", self._start.at_us, {**entry, "number": tx.store.next_number()})
 
-    def _refusal(self, refusal: Refuse, found: Answer, fields: dict[str, Any], holder: Holder | None) -> dict[str, Any]:
+    def _refusal(self, refusal: Refuse, found: Answer, fields: dict[str, Any]) -> dict[str, Any]:
         return {
             **self._common(None, found),
             "why": refusal.why,
             "because": self._voice.masked(refusal.because),
             "returned": refusal.status,
-            "holder": _holder_fields(holder),
+            "holder": _holder_fields(refusal.holder),
             **fields,
             "remarks": self._voice.take(),
         }
@@ -370,6 +380,13 @@ def _covers_fields(start: Start) -> dict[str, Any] | None:
         return None
     first_us, last_us, windows, _ = start.covers
     return {"first": rfc3339(first_us), "last": rfc3339(last_us), "count": windows}
+
+
+def _repeated(refused: InARow) -> str:
+    """Return a clause on the refusals before this one, where there were any."""
+    if not refused.starts:
+        return ""
+    return f"; refused {refused.starts + 1} times in a row, since {rfc3339(refused.since_us)}"
 
 
 def _holder_fields(holder: Holder | None) -> dict[str, Any] | None:

@@ -56,7 +56,13 @@ def fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
 
 
 def plan_of(
-    prepared: Prepared, places: Places, inherit: tuple[int, ...], window: Window | None, attempt: int
+    prepared: Prepared,
+    places: Places,
+    inherit: tuple[int, ...],
+    window: Window | None,
+    attempt: int,
+    *,
+    tries_left: bool,
 ) -> process.Plan:
     """Return how the command is to be run as `attempt` of `window`, inheriting the descriptors `inherit`."""
     settings = prepared.settings
@@ -68,5 +74,6 @@ def plan_of(
         timeout_s=settings.timeout_s,
         kill_after_s=settings.kill_after_s,
         output=settings.output,
+        tries_left=tries_left,
         spool_dir=places.spool,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runguard.instant import span
-from runguard.model import Earlier, Window
+from runguard.model import Earlier, Holder, Window
 from runguard.record import NamedTuple
 
 OFF_SCHEDULE_US = 3 * 3600 * 1_000_000
@@ -26,6 +26,7 @@ class Refuse(NamedTuple):
     status: int
     because: str
     earlier: Earlier | None = None
+    holder: Holder | None = None  # who is in the way
 
 
 class Question(NamedTuple):
@@ -40,6 +41,7 @@ class Question(NamedTuple):
     late_us: int = 0
     deadline_us: int | None = None
     on_lost: str = "hold"
+    beside: bool = False  # the job may run beside an earlier run of its own
 
 
 def decide(question: Question) -> Proceed | Refuse:
@@ -59,6 +61,8 @@ def decide(question: Question) -> Proceed | Refuse:
         return Proceed(earlier.attempt + 1, replaced, f"a person runs it again; {was}")
     if earlier.outcome in DONE:
         return _answered(question, earlier, name)
+    if earlier.outcome == "running" and question.beside:
+        return Proceed(earlier.attempt + 1, None, f"{name} of this window still runs, and overlap is allowed")
     if earlier.outcome == "lost" and question.on_lost == "hold":
         return Refuse("held", 75, _held(question, earlier, name), earlier)
     return Proceed(earlier.attempt + 1, replaced, f"{name} of this window {_was(earlier.outcome)}")

@@ -30,6 +30,7 @@ class Verdict(NamedTuple):
     signal: int | None
     why: str | None
     suspect: str | None = None  # what is odd about a success
+    killed_by: str | None = None  # the run that it was to make way for
 
     @property
     def interrupted(self) -> bool:
@@ -86,6 +87,7 @@ def finish_fields(
         "signal": verdict.signal,
         "why": None if verdict.why is None else masked(verdict.why),
         "suspect": verdict.suspect,
+        "killed_by": verdict.killed_by,
         "duration_s": round(ended.duration_s, 6) if ended else 0.0,
         "user_s": round(ended.user_s, 6) if ended else None,
         "system_s": round(ended.system_s, 6) if ended else None,

@@ -18,7 +18,7 @@ from runguard.guard.capture import Capture
 from runguard.guard.command import code_of, fields_of, plan_of
 from runguard.guard.decide import Refuse
 from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
-from runguard.guard.execution import Execution, execute
+from runguard.guard.execution import execute
 from runguard.guard.prepare import Prepared, prepare
 from runguard.guard.signals import Signals, listen
 from runguard.guard.supervise import Beside
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from runguard.guard.execution import Execution
+    from runguard.guard.provenance import Provenance
     from runguard.guard.runfile import RunFile
     from runguard.guard.telling import Monitor
+    from runguard.model import Window
     from runguard.store.database import Appended
 
 
@@ -49,6 +52,25 @@ _FOR_THE_END = (
     "runguard.store.faults",
     "runguard.store.reconciling",
 )
+
+
+class _Command(NamedTuple):
+    """What is to be run, and what the record says of it."""
+
+    code: Provenance
+    fields: dict[str, Any]
+
+
+class _Attempt(NamedTuple):
+    """One attempt, on record. `done` is None where it was refused."""
+
+    number: int
+    verdict: Verdict
+    done: Execution | None
+    window: Window | None
+    recorded: Appended | None  # None where the journal had to take its end
+    books: Books
+    monitor: Monitor | None
 
 
 class Result(NamedTuple):
@@ -94,28 +116,55 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
 
 
 def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> Verdict:
-    """Take the lock, record, run, record, let go, tell. Raises the errors that refuse a start."""
+    """Get our turn; run, and run again what failed; let go; tell. Raises the errors that refuse a start."""
     places = _private_places(prepared)
-    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
-    code = code_of(prepared.start)
-    fields = fields_of(prepared, code)
-    held = _lock(prepared, places, books, fields)
-    if held is None:
-        return refused(_refuse_for_overlap(prepared, places, books, fields, voice), "overlap")
-    work: RunFile | None = None
-    recorded: Appended | None = None
+    command = _Command(code := code_of(prepared.start), fields_of(prepared, code))
+    turn = _take_turn(prepared, places, command.fields, signals, voice)
+    if isinstance(turn, Refuse):
+        return refused(turn.status, turn.why)
+    prepared, held = turn
     try:
-        held.note(holding.note(prepared.start, fields["argv"]))
+        attempt = _attempt(prepared, places, held, command, signals, monitor, voice)
+        if prepared.settings.retries and attempt.done is not None:
+            attempt = _attempt_again(prepared, places, held, attempt, signals, voice)
+    finally:
+        if held is not None:
+            held.release()
+    if attempt.monitor is not None and attempt.done is not None:
+        pings = attempt.monitor.tell_end(attempt.done, attempt.window, attempt.recorded, signals)
+        attempt.books.record_pings(pings, attempt.monitor.late_rows())
+    return attempt.verdict
+
+
+def _attempt(
+    prepared: Prepared,
+    places: Places,
+    held: lock.Lock | None,
+    command: _Command,
+    signals: Signals,
+    monitor: Monitor | None,
+    voice: Voice,
+    tried: int = 1,
+) -> _Attempt:
+    """Record, run, record: the `tried`-th attempt, with an identity of its own. Raises the errors that refuse it."""
+    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
+    work: RunFile | None = None
+    try:
+        if held is not None:
+            held.note(holding.note(prepared.start, command.fields["argv"]))
         work = _run_file(prepared, places, voice)
-        opening = books.open(fields)
+        opening = books.open(command.fields)
         if isinstance(opening.decision, Refuse):
             _say_refusal(opening.decision, voice)
-            return refused(opening.decision.status, opening.decision.why)
-        inherit = (held.fd, work.fd) if work else (held.fd,)
-        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt)
+            return _Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
+        inherit = tuple(each.fd for each in (held, work) if each is not None)
+        tries_left = tried <= prepared.settings.retries
+        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt, tries_left=tries_left)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
-        done = execute(plan, signals, capture, code, work, beside, prepared.settings.min_time_s)
+        done = execute(plan, signals, capture, command.code, work, beside, prepared.settings.min_time_s)
+        if done.verdict.outcome == "cancelled":
+            done = _as_ordered(done, prepared, places)
         _say_what_was_wrong(prepared, done, voice)
         recorded = _record_end(prepared, books, done, voice)
         if recorded is None and work is not None:
@@ -124,10 +173,27 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     finally:
         if work is not None:
             work.remove()
-        held.release()
-    if monitor is not None:
-        books.record_pings(monitor.tell_end(done, opening.window, recorded, signals), monitor.late_rows())
-    return done.verdict
+    return _Attempt(opening.decision.attempt, done.verdict, done, opening.window, recorded, books, monitor)
+
+
+def _attempt_again(
+    prepared: Prepared, places: Places, held: lock.Lock | None, attempt: _Attempt, signals: Signals, voice: Voice
+) -> _Attempt:
+    """Try again in the same window, our lock held, as long as the settings allow; return the last that ran."""
+    from runguard.guard import retrying  # only where retries are set
+
+    settings, tried = prepared.settings, 1
+    while True:
+        found = retrying.again(attempt.verdict, settings, tried, attempt.window, clock.look().wall_us)
+        retrying.say(voice, prepared, attempt.verdict, found, tried)
+        if found.delay_s is None or not retrying.wait(signals, found.delay_s):
+            return attempt
+        prepared, tried = retrying.next_start(prepared, attempt.verdict.outcome, attempt.number), tried + 1
+        command = _Command(code := code_of(prepared.start), fields_of(prepared, code))
+        following = _attempt(prepared, places, held, command, signals, _monitor(prepared, voice), voice, tried)
+        if following.done is None:
+            return attempt
+        attempt = following
 
 
 def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:
@@ -152,24 +218,32 @@ def _private_places(prepared: Prepared) -> Places:
     return prepared.places
 
 
-def _lock(prepared: Prepared, places: Places, books: Books, fields: dict[str, Any]) -> lock.Lock | None:
-    """Take the job's lock, or return None where it is held. A lock that cannot be trusted is on record, and raised."""
+def _take_turn(
+    prepared: Prepared, places: Places, fields: dict[str, Any], signals: Signals, voice: Voice
+) -> tuple[Prepared, lock.Lock | None] | Refuse:
+    """Take the job's lock, or do as `--overlap` says where it is held. A refusal is on record, and said."""
+    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
     try:
-        return lock.take(places.locks, prepared.start.job)
-    except UnsafeError as error:
+        if prepared.settings.overlap != "skip":
+            from runguard.guard import overlap  # only where it is set
+
+            turn = overlap.take_turn(prepared, places, signals)
+            if not isinstance(turn, Refuse):
+                return turn.prepared, turn.held
+        else:
+            held = lock.take(places.locks, prepared.start.job)
+            if held is not None:
+                return prepared, held
+            holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
+            because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
+            turn = Refuse("overlap", prepared.settings.conflict_exit, because, holder=holder)
+    except UnsafeError as error:  # a lock that cannot be trusted
         books.refuse(Refuse("unsafe", error.status, str(error)), fields)
         raise
-
-
-def _refuse_for_overlap(prepared: Prepared, places: Places, books: Books, fields: dict[str, Any], voice: Voice) -> int:
-    holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
-    if holder is not None:
-        holder = holder._replace(number=books.number_of(holder.run_id))
-    because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
-    refusal = Refuse("overlap", prepared.settings.conflict_exit, because)
-    _say_refusal(refusal, voice)
-    books.refuse(refusal, fields, holder)
-    return refusal.status
+    turn = books.escalated(turn)
+    _say_refusal(turn, voice)
+    books.refuse(turn, fields)
+    return turn
 
 
 def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | None:
@@ -197,6 +271,16 @@ def _settle() -> Iterator[None]:
     for module in _FOR_THE_END:
         __import__(module)
         yield
+
+
+def _as_ordered(done: Execution, prepared: Prepared, places: Places) -> Execution:
+    """Return how the command ended, told that another start of the job ordered it, if one did."""
+    from runguard.guard.ending_others import ordered_by  # only where we were told to stop
+
+    by = ordered_by(places.locks, prepared.start.job, prepared.start.run_id)
+    if by is None:
+        return done
+    return done._replace(verdict=done.verdict._replace(outcome="killed", why="overlap", killed_by=by))
 
 
 def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice) -> Appended | None:
@@ -230,6 +314,8 @@ def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> No
     if done.verdict.outcome == "timed_out":
         killed = ", then killed" if done.ended.kill_sent else ""
         voice(f"timed out after {prepared.settings.timeout_s:g} s: the command was stopped{killed}")
+    if done.verdict.killed_by:
+        voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
     if done.verdict.why == "oom":
         voice("the kernel killed the command for want of memory")
     if done.verdict.suspect:

@@ -93,8 +93,10 @@ def _lines(prepared: Prepared, found: Answer, earlier: Earlier | None, alive: st
         if window.how != "real":
             lines.append(("because", f"local time {window.nominal} does not exist: due {window.label}"))
     decision = decide(question(prepared, found, earlier))
-    if alive is not None:
-        lines.append(("would", f"refuse (overlap), exit status {prepared.settings.conflict_exit}"))
+    if alive is not None and prepared.settings.overlap != "allow":
+        would = {"wait": "wait for its end, then refuse (overlap)", "kill": "stop it, then run the command"}
+        refuse = f"refuse (overlap), exit status {prepared.settings.conflict_exit}"
+        lines.append(("would", would.get(prepared.settings.overlap, refuse)))
         lines.append(("because", alive))
     elif isinstance(decision, Refuse):
         lines.append(("would", f"not run ({decision.why}), exit status {decision.status}"))

@@ -42,6 +42,15 @@ def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
         return None  # the holder has not written it yet, or could not
 
 
+def guard_lives(locks: str, job: str) -> bool:
+    """Return whether the guard that the lock file of `job` names lives."""
+    try:
+        fields = lines.parse(lock.read_note(locks, job))
+        return host.lives(fields["guard_pid"], fields["guard_start"], fields["boot_id"])
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
 def holder_of(run: Run, life: Life) -> Holder:
     """Return a living run as a holder."""
     command = host.command_line(life.command_pid) if life.command_pid else ""

@@ -10,7 +10,7 @@ from runguard.instant import SECOND_US
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from typing import Any
 
     from runguard.guard.liveness import Life
@@ -33,8 +33,13 @@ class Leftovers:
         self._at_us = at_us
         self._mask = mask
 
-    def close_dead(self, running: Iterable[Run]) -> tuple[list[str], tuple[Run, Life] | None]:
-        """Close those of `running` that died: return what to say of them, and one that still lives, if any."""
+    def close_dead(
+        self, running: Iterable[Run], ended: Collection[str] = (), *, by: str = ""
+    ) -> tuple[list[str], tuple[Run, Life] | None]:
+        """Close those of `running` that died: return what to say of them, and one that still lives, if any.
+
+        Of those in `ended` it is known how: they were stopped to make way for the run `by`.
+        """
         said: list[str] = []
         alive = None
         for run in running:
@@ -42,10 +47,14 @@ class Leftovers:
             if life.state != liveness.LOST:
                 alive = alive or (run, life)
                 continue
-            self._tx.append("run.finish", self._at_us, _lost_fields(run, life))
+            fields = _lost_fields(run, life)
+            if run.run_id in ended:
+                fields |= {"outcome": "killed", "why": "overlap", "killed_by": by}
+            self._tx.append("run.finish", self._at_us, fields)
             head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
             self._tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
-            said.append(f"run {run.number} is lost: {life.because}")
+            if run.run_id not in ended:
+                said.append(f"run {run.number} is lost: {life.because}")
             unlink(os.path.join(self._runs, run.run_id))
         return said, alive
 

@@ -16,6 +16,10 @@ from runguard.errors import UnsafeError
 from runguard.guard.process import high_fd
 from runguard.record import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: opening a FIFO must not hang
 
 
@@ -47,8 +51,18 @@ def unlock(fd: int) -> None:
         return
 
 
-def take(directory: str, job: str) -> Lock | None:
-    """Take the lock of `job`, or return None where somebody holds it.
+def at_once(fd: int) -> bool:
+    """Take the lock on `fd` for ourselves alone, unless somebody holds it."""
+    return _try(fd, fcntl.LOCK_EX)
+
+
+def shared(fd: int) -> bool:
+    """Take the lock on `fd` beside others that share it, unless somebody holds it alone."""
+    return _try(fd, fcntl.LOCK_SH)
+
+
+def take(directory: str, job: str, acquire: Callable[[int], bool] = at_once) -> Lock | None:
+    """Take the lock of `job`, or return None where `acquire`, called with the open file, does not get it.
 
     Raises UnsafeError where the lock file cannot be trusted: then nothing may start.
     """
@@ -58,9 +72,7 @@ def take(directory: str, job: str) -> Lock | None:
         fd = _open(path)
         try:
             _refuse_untrusted(fd, path)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not acquire(fd):
                 os.close(fd)
                 return None
             if _still_named(fd, path):
@@ -97,6 +109,14 @@ def ensure_private_directory(directory: str) -> None:
         raise _unsafe(directory, error.strerror or str(error)) from error
     if flaw:
         raise _unsafe(directory, flaw)
+
+
+def _try(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open(path: str) -> int:

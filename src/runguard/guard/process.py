@@ -60,6 +60,7 @@ class Plan(NamedTuple):
     timeout_s: float | None = None
     kill_after_s: float = 10.0  # from TERM (or a stop signal) to KILL
     output: str = "always"  # always | on-failure | never: what reaches our own stdout and stderr
+    tries_left: bool = False  # a failure is not the last word: `on-failure` keeps quiet about it
     spool_dir: str = "/tmp"  # where `on-failure` keeps the output until the end
     stragglers: str = "leave"  # leave | wait | kill: the rest of the group after the command's own end
     drain_s: float = 1.5  # how long what others still write to the pipes is read after the end

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from runguard.model import Earlier, Holder
+
 GIVEN = (
     "RUNGUARD_RUN_ID",
     "RUNGUARD_JOB",
@@ -57,6 +59,9 @@ class Start(NamedTuple):
     boot_id: str
     guard_pid: int
     guard_ticks: int | None
+    waited_s: float = 0.0  # for an earlier run to end
+    replaces: Earlier | None = None  # the attempt before, where it is tried again without a window
+    ended: tuple[Holder, ...] = ()  # earlier runs that were stopped to make way for this one
 
 
 def new_run_id() -> str:

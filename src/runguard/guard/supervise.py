@@ -179,7 +179,8 @@ class _Supervision:
         if self.phase == _DRAINING and self._is_drained(now_s):
             self._name_holders()
             self.phase = _DELIVERING
-            self.relay.conclude(succeeded=self.course.status == 0 and not self.course.stopping.begun)
+            tolerated = self.course.status == 0 or self.plan.tries_left
+            self.relay.conclude(succeeded=tolerated and not self.course.stopping.begun)
         if self.phase == _DELIVERING and self.relay.delivered():
             self.phase = _OVER
             self.relay.end()

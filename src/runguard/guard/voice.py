@@ -31,6 +31,10 @@ class Voice:
         """Say `text` on stderr, once, and keep it."""
         self._say(self.masked(text))
 
+    def keep(self, text: str) -> None:
+        """Keep `text` for the record without saying it."""
+        self._untold.append(self.masked(text))
+
     def _say(self, text: str) -> None:
         self._untold.append(text)
         if text not in self._said and len(self._said) < _MOST_LINES:

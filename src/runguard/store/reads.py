@@ -78,6 +78,13 @@ class Head(NamedTuple):
     hash: str
 
 
+class InARow(NamedTuple):
+    """Refusals of a job since the last start that ran."""
+
+    starts: int
+    since_us: int  # when the first of them was; 0 where there is none
+
+
 class Reader:
     """The questions. A subclass sends the statements."""
 
@@ -124,6 +131,12 @@ class Reader:
     def registered_us(self, job: str) -> int | None:
         """Return when the job became known, or None."""
         return self._first("registered_at", job=job)
+
+    def refused_in_a_row(self, job: str) -> InARow:
+        """Return the starts that were refused, but not for being done already, since the last one that ran."""
+        last = self.last_started(job)
+        ((starts, since_us, _),) = self.rows("refusals_since", job=job, seq=last.start_seq if last else 0)
+        return InARow(starts, since_us or 0)
 
     def registered(self, job: str) -> bool:
         """Tell whether the job is known, with or without a schedule. Raises StoreError."""

@@ -1,0 +1,143 @@
+"""`--overlap wait|kill|allow`: how a start gets its turn while an earlier run of the job lives.
+
+Whatever the policy, exclusion is the kernel's lock: a run is waited for or stopped, and then the lock is taken.
+Imported by starts with such a policy alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from runguard import clock
+from runguard.errors import RunguardError
+from runguard.guard import ending_others, holding, liveness, lock
+from runguard.guard.decide import Refuse
+from runguard.guard.ending import SIGNALLED
+from runguard.instant import SECOND_US, seconds
+from runguard.record import NamedTuple
+from runguard.store.sqlite import open_reader
+from runguard.store.writelock import take as queue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.guard.lock import Lock
+    from runguard.guard.prepare import Prepared
+    from runguard.guard.signals import Signals
+    from runguard.model import Holder
+    from runguard.paths import Places
+
+_FOR_EVER_S = 10 * 365 * 86_400.0  # a job without a schedule has no next due
+_LOOK_S = 0.25
+_LOCK_AFTER_END_S = 5.0  # its guard still writes the end down
+
+
+class Turn(NamedTuple):
+    """A start whose turn it is. `held` is None where it runs beside others, one of which holds the lock alone."""
+
+    prepared: Prepared
+    held: Lock | None
+
+
+def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Refuse:
+    """Wait for earlier runs of the job, or stop them, or go on beside them, as `--overlap` says.
+
+    Raises UnsafeError where the lock cannot be trusted.
+    """
+    policy = prepared.settings.overlap
+    if policy == "allow":
+        return Turn(prepared, lock.take(places.locks, prepared.start.job, lock.shared))
+    held = lock.take(places.locks, prepared.start.job)
+    if held is not None:
+        if not _living(prepared, places):
+            return Turn(prepared, held)
+        held.release()
+    began_s = clock.look().monotonic_s
+    found = _stop_them(prepared, places, signals) if policy == "kill" else _wait(prepared, places, signals)
+    if isinstance(found, Refuse):
+        return found
+    held, ended = found
+    waited_s = clock.look().monotonic_s - began_s
+    # The window stays that of the instant at which we were started; the run begins only now.
+    start = prepared.start._replace(at_us=clock.look().wall_us, waited_s=round(waited_s, 3), ended=ended)
+    return Turn(prepared._replace(start=start), held)
+
+
+def _wait(prepared: Prepared, places: Places, signals: Signals) -> tuple[Lock, tuple[Holder, ...]] | Refuse:
+    """Queue for the lock; then wait for runs that live without it."""
+    limit_s = _limit_s(prepared)
+    until_s = clock.look().monotonic_s + limit_s
+    job = prepared.start.job
+    held = lock.take(places.locks, job, lambda fd: queue(fd, limit_s, lambda: signals.stop is not None))
+    if held is None:
+        return _refusal(prepared, places, signals, f"; waited {seconds(limit_s)}")
+    while _living(prepared, places):
+        if signals.stop is not None or clock.look().monotonic_s >= until_s:
+            held.release()
+            return _refusal(prepared, places, signals, f"; waited {seconds(limit_s)}")
+        time.sleep(_LOOK_S)
+    return held, ()
+
+
+def _stop_them(prepared: Prepared, places: Places, signals: Signals) -> tuple[Lock, tuple[Holder, ...]] | Refuse:
+    """Stop whoever lives, and take the lock once it is free."""
+    ended: dict[str, Holder] = {}
+    limit_s = prepared.settings.kill_after_s + ending_others.WEDGED_S + _LOCK_AFTER_END_S
+    until_s = clock.look().monotonic_s + limit_s
+    while signals.stop is None and clock.look().monotonic_s < until_s:
+        for holder in (*_living(prepared, places), *_noted(prepared, places)):
+            if holder.run_id in ended:
+                continue
+            why = ending_others.end(holder, places, prepared, signals)
+            if why:
+                return _refusal(prepared, places, signals, f"; {why}")
+            ended[holder.run_id] = holder
+        held = lock.take(places.locks, prepared.start.job, lambda fd: queue(fd, 2 * _LOOK_S))
+        if held is not None and not _living(prepared, places):
+            return held, tuple(ended.values())
+        if held is not None:
+            held.release()
+    return _refusal(prepared, places, signals, "; it was told to stop and has not ended")
+
+
+def _limit_s(prepared: Prepared) -> float:
+    """Return how long to wait: as the settings say, or as long as it is from the intended instant to the next due."""
+    if prepared.settings.wait_s is not None:
+        return prepared.settings.wait_s
+    expected = prepared.start.expected
+    if expected is None or expected.resolution.next_due_us is None:
+        return _FOR_EVER_S
+    return max((expected.resolution.next_due_us - prepared.start.intended_us) / SECOND_US, 0.0)
+
+
+def _living(prepared: Prepared, places: Places) -> list[Holder]:
+    """Return the job's runs on record that live; where the store cannot be asked, the lock alone decides."""
+    try:
+        with open_reader(places.store, witness_directory=places.witness) as store:
+            found = []
+            for run in store.running(prepared.start.job):
+                life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, places.runs)
+                if life.state != liveness.LOST:
+                    found.append(holding.holder_of(run, life))
+            return found
+    except RunguardError:
+        return []
+
+
+def _noted(prepared: Prepared, places: Places) -> list[Holder]:
+    """Return whom the lock file names, where that guard lives: it may not have recorded its start yet."""
+    holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
+    if holder is None or holder.guard_pid == os.getpid():
+        return []
+    return [holder] if holding.guard_lives(places.locks, prepared.start.job) else []
+
+
+def _refusal(prepared: Prepared, places: Places, signals: Signals, more: str) -> Refuse:
+    """Return the refusal that names who is in the way; told to stop, that is our own end."""
+    holder = next(iter(_living(prepared, places)), None)
+    holder = holder or holding.holder_by_note(places.locks, places.runs, prepared.start.job)
+    described = holding.describe(holder, clock.look().wall_us)
+    if signals.stop is not None:
+        because = f"told to stop by signal {signals.stop} while waiting for {described}"
+        return Refuse("overlap", SIGNALLED + signals.stop, because, holder=holder)
+    return Refuse("overlap", prepared.settings.conflict_exit, f"{described} holds the lock{more}", holder=holder)
