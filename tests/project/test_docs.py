@@ -21,6 +21,7 @@ from runguard.config.merge import VARIABLES
 from runguard.guard.start import GIVEN
 from runguard.instant import from_rfc3339
 from runguard.model import REFUSALS
+from runguard.report import metrics
 from runguard.schedule import cron, policy
 from runguard.schedule.windows import Timetable
 from runguard.settings import TABLE, Setting
@@ -106,6 +107,11 @@ def test_readme_lists_exactly_the_variables() -> None:
 
 def test_readme_lists_exactly_the_commands() -> None:
     assert [name.split()[0] for name in keyed(section("Commands"))] == list(COMMANDS)
+
+
+def test_readme_lists_exactly_the_metrics() -> None:
+    families = [family.name for family in (*metrics.SERIES, metrics.GENERATED, metrics.READABLE)]
+    assert list(keyed(section("Prometheus"))) == families
 
 
 def test_readme_lists_exactly_the_policies() -> None:

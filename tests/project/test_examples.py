@@ -14,6 +14,7 @@ import pytest
 from runguard import config
 from runguard.cli import fast
 from runguard.config import strict
+from runguard.report import metrics
 from runguard.schedule import cron
 from runguard.settings import TABLE, Request, Setting
 from shell import Shell
@@ -132,6 +133,30 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", *tmp_path.iterdir()], capture_output=True, text=True, check=False
     )
     assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or "letters" in line] == []
+
+
+# Prometheus
+
+RULES = (EXAMPLES / "prometheus" / "runguard.rules.yml").read_text()
+
+
+def test_the_alerts_name_only_metrics_that_are_written() -> None:
+    known = {family.name for family in (*metrics.SERIES, metrics.GENERATED, metrics.READABLE)}
+    named = set(re.findall(r"runguard_[a-z_]+", RULES))
+    assert named <= known
+    assert len(named) == 7
+
+
+def test_every_alert_has_a_condition_a_severity_and_a_summary() -> None:
+    head, *alerts = RULES.split("\n      - alert: ")
+    assert head.startswith("#")
+    assert len(alerts) == 8
+    for alert in alerts:
+        assert re.search(
+            r"^[A-Za-z]+\n {8}expr: .+\n(?: {8}for: \d+[mh]\n)? {8}labels:\n {10}severity: (?:critical|warning)\n"
+            r' {8}annotations:\n {10}summary: ".+"\n?',
+            alert,
+        )
 
 
 # Jobs

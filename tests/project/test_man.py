@@ -16,6 +16,7 @@ from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
 from runguard.guard.start import GIVEN
 from runguard.model import OUTCOMES, REFUSALS, VERDICTS
+from runguard.report import metrics
 from runguard.schedule.policy import POLICIES
 from runguard.settings import TABLE, Setting
 from shell import Shell
@@ -85,7 +86,7 @@ def test_the_manual_and_the_help_of_a_query_name_the_same_options(name: str) -> 
     assert options(f"OPTIONS OF {name.upper()}") | shared == of_command(COMMANDS[name])
 
 
-@pytest.mark.parametrize("name", ["waive", "retire"])
+@pytest.mark.parametrize("name", ["waive", "retire", "metrics"])
 def test_the_manual_and_the_help_of_a_command_name_the_same_options(name: str) -> None:
     assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF EVERY COMMAND") == of_command(COMMANDS[name])
 
@@ -199,3 +200,8 @@ def test_the_manual_of_the_file_names_the_choices_of_a_key(setting: Setting) -> 
     assert text
     words = " ".join(re.findall(r"^\.Cm (.*)$", text[1], re.MULTILINE))
     assert set(re.findall(r"\w[\w-]*", words)) == set(setting.choices)
+
+
+def test_the_manual_names_exactly_the_metrics() -> None:
+    named = re.findall(r"^\.It Li (\S+)$", section(RUNGUARD, "METRICS"), re.MULTILINE)
+    assert named == [family.name for family in (*metrics.SERIES, metrics.GENERATED, metrics.READABLE)]

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import shell_complete
 
 from runguard import __version__, values
-from runguard.cli import catchup, history, missing, next, rerun, retire, run, show, waive, windows
+from runguard.cli import catchup, history, metrics, missing, next, rerun, retire, run, show, waive, windows
 from runguard.cli.options import HELP, write_statuses
 from runguard.errors import UsageError
 
@@ -81,6 +81,7 @@ def build() -> click.Group:
         retire.retire,
         catchup.catchup,
         rerun.rerun,
+        metrics.metrics,
     ):
         group.add_command(command)
     return group
