@@ -2,73 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
+from guarded import command_of, lives, queued, running
 from shell import Shell, wait_until
-
-
-@contextmanager
-def running(
-    shell: Shell, *options: str, command: str = "sleep 60", started: str = "started"
-) -> Iterator[subprocess.Popen[str]]:
-    """Give the guard of a run of job `x` whose command, a line of shell, has begun."""
-    mark = shell.directory / started
-    mark.unlink(missing_ok=True)
-    line = [
-        sys.executable,
-        "-m",
-        "runguard",
-        "run",
-        "-j",
-        "x",
-        *options,
-        "--",
-        "sh",
-        "-c",
-        f"echo $$ > {started}; {command}",
-    ]
-    with subprocess.Popen(line, env=shell.environ, cwd=shell.directory, text=True, stderr=subprocess.PIPE) as guard:
-        wait_until(lambda: mark.exists() and mark.read_text().endswith("\n"))
-        yield guard
-        guard.kill()
-        with suppress(ProcessLookupError):
-            os.killpg(int(mark.read_text()), signal.SIGKILL)
-
-
-def command_of(shell: Shell, started: str = "started") -> int:
-    return int((shell.directory / started).read_text())
-
-
-def lives(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
 
 # wait
 
 
-def test_a_start_that_waits_runs_after_the_earlier_run_and_says_how_long_it_waited(shell: Shell) -> None:
-    with running(shell, command="while [ ! -e go ]; do sleep 0.02; done; echo first >> order") as guard:
-        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--overlap", "wait", "--", "sh", "-c"]
-        waiting = subprocess.Popen([*command, "echo second >> order"], env=shell.environ, cwd=shell.directory)
-        # The waiting start has the lock file open before it queues for it.
-        lock = str(shell.state / "db" / "locks" / "x.lock")
-        wait_until(lambda: lock in [str(fd.resolve()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()])
+WAIT_FOR_GO = "while [ ! -e go ]; do sleep 0.02; done; echo first >> order"
+SECOND = ("--", "sh", "-c", "echo second >> order")
+
+
+def test_a_start_that_waits_begins_after_the_earlier_run_has_ended(shell: Shell) -> None:
+    with running(shell, command=WAIT_FOR_GO) as guard:
+        waiting = queued(shell, "--overlap", "wait", *SECOND)
         (shell.directory / "go").touch()
         assert (guard.wait(timeout=30), waiting.wait(timeout=30)) == (0, 0)
     assert (shell.directory / "order").read_text() == "first\nsecond\n"
     second, first = shell.json("history")
     assert second["started_at"] >= first["finished_at"]
+    (shown,) = shell.json("show", str(second["number"]))
+    assert shown["waited_s"] > 0
 
 
 def test_a_start_that_waited_long_enough_is_refused(shell: Shell) -> None:
@@ -81,25 +38,19 @@ def test_a_start_that_waited_long_enough_is_refused(shell: Shell) -> None:
 
 def test_a_start_that_is_told_to_stop_while_it_waits_is_refused_with_that_signal(shell: Shell) -> None:
     with running(shell):
-        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--overlap", "wait", "--", "true"]
-        with subprocess.Popen(command, env=shell.environ, text=True, stderr=subprocess.PIPE) as waiting:
-            lock = str(shell.state / "db" / "locks" / "x.lock")
-            wait_until(lambda: lock in [str(fd.resolve()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()])
-            waiting.send_signal(signal.SIGTERM)
-            _, said = waiting.communicate(timeout=30)
-            assert waiting.returncode == 143
-            assert "not run (overlap): told to stop by signal 15 while waiting for run 1 (pid" in said
+        waiting = queued(shell, "--overlap", "wait", "--", "true")
+        waiting.send_signal(signal.SIGTERM)
+        _, said = waiting.communicate(timeout=30)
+        assert waiting.returncode == 143
+        assert "not run (overlap): told to stop by signal 15 while waiting for run 1 (pid" in said
         assert shell.json("history")[0]["why"] == "overlap"
 
 
 def test_a_start_waits_for_a_command_whose_guard_has_been_killed(shell: Shell) -> None:
-    with running(shell, command="while [ ! -e go ]; do sleep 0.02; done; echo first >> order") as guard:
+    with running(shell, command=WAIT_FOR_GO) as guard:
         guard.kill()
         guard.wait(timeout=30)
-        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--overlap", "wait", "--", "sh", "-c"]
-        waiting = subprocess.Popen([*command, "echo second >> order"], env=shell.environ, cwd=shell.directory)
-        lock = str(shell.state / "db" / "locks" / "x.lock")
-        wait_until(lambda: lock in [str(fd.resolve()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()])
+        waiting = queued(shell, "--overlap", "wait", *SECOND)
         (shell.directory / "go").touch()
         assert waiting.wait(timeout=30) == 0
     assert (shell.directory / "order").read_text() == "first\nsecond\n"
@@ -107,28 +58,12 @@ def test_a_start_waits_for_a_command_whose_guard_has_been_killed(shell: Shell) -
 
 def test_a_waiting_start_that_finds_its_window_done_runs_nothing(shell: Shell) -> None:
     window = ("-s", "0 2 * * *", "-z", "UTC", "--scheduled-at", "2026-03-01T02:00Z")
-    with running(shell, *window, command="while [ ! -e go ]; do sleep 0.02; done"):
-        command = [
-            sys.executable,
-            "-m",
-            "runguard",
-            "run",
-            "-j",
-            "x",
-            *window,
-            "--overlap",
-            "wait",
-            "--",
-            "touch",
-            "ran",
-        ]
-        waiting = subprocess.Popen(command, env=shell.environ, cwd=shell.directory)
-        lock = str(shell.state / "db" / "locks" / "x.lock")
-        wait_until(lambda: lock in [str(fd.resolve()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()])
+    with running(shell, *window, command=WAIT_FOR_GO):
+        waiting = queued(shell, *window, "--overlap", "wait", *SECOND)
         (shell.directory / "go").touch()
         assert waiting.wait(timeout=30) == 0
     assert shell.json("history", "--since", "2026-01-01")[0]["why"] == "duplicate"
-    assert not (shell.directory / "ran").exists()
+    assert (shell.directory / "order").read_text() == "first\n"
 
 
 # kill
@@ -193,13 +128,10 @@ def test_what_escaped_into_a_session_of_its_own_is_stopped_with_a_run_whose_guar
 
 def test_a_start_that_waits_is_not_stopped_by_one_that_kills(shell: Shell) -> None:
     with running(shell):
-        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--overlap", "wait", "--", "touch", "waited"]
-        waiting = subprocess.Popen(command, env=shell.environ, cwd=shell.directory)
-        lock = str(shell.state / "db" / "locks" / "x.lock")
-        wait_until(lambda: lock in [str(fd.resolve()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()])
+        waiting = queued(shell, "--overlap", "wait", *SECOND)
         assert shell("run", "-j", "x", "--overlap", "kill", "--", "true").returncode == 0
         assert waiting.wait(timeout=30) == 0
-    assert (shell.directory / "waited").exists()
+    assert (shell.directory / "order").read_text() == "second\n"
 
 
 def test_nothing_living_means_that_a_start_that_kills_just_runs(shell: Shell) -> None:
