@@ -92,8 +92,8 @@ def test_a_local_file_system_is_not_refused(place):
 
 def test_a_newer_schema_is_read_and_not_written(place, start):
     place.write(start(1))
-    sqlite3.connect(place.path).execute("PRAGMA user_version = 2")
-    with pytest.raises(StoreError, match=r"its schema is 2, newer than this program's \(1\)"):
+    sqlite3.connect(place.path).execute("PRAGMA user_version = 3")
+    with pytest.raises(StoreError, match=r"its schema is 3, newer than this program's \(2\)"):
         place.open().head()
     assert place.reader().head().seq == 1
 
