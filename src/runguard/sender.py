@@ -4,7 +4,7 @@ The only importer of requests. It runs beside or after a command, in a session o
 delays nobody: whoever started it kills it at a deadline, and it ends by itself at that deadline too. What it prints
 never holds the URL, nor the text of an exception, which may hold it.
 
-The request (see `heartbeat.client.message`): style, method, url, headers, summary, tail, omitted_bytes, limit,
+The request (see `heartbeat.client.message`): style, method, url, headers, summary, tail, omitted_bytes, payload, limit,
 deadline_s, delays_s, timeouts_s. The result: verdict (accepted, undelivered, final), status, tries, detail, elapsed_s,
 body_limit.
 """
@@ -21,9 +21,10 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runguard import __version__
+from runguard.heartbeat.address import split
 from runguard.heartbeat.body import Body, fit
 from runguard.heartbeat.redact import mask_bytes, mask_url, secrets_of
-from runguard.heartbeat.styles import judge, split
+from runguard.heartbeat.styles import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,14 +79,15 @@ class Delivery:
     def run(self) -> dict[str, Any]:
         """Send until an answer is accepted or final, the delays are used up, or no further try fits."""
         session = _session()
+        payload = self._request["payload"].encode()
         with_body = True
         for number in range(len(self._delays_s) + 1):
-            body = fit(self._body, self._limit) if with_body else b""
+            body = payload or (fit(self._body, self._limit) if with_body else b"")
             self._tries = number + 1
             self._last = self._try(session, body)
             if self._last.body_limit is not None:
                 self._limit = min(self._limit, self._last.body_limit)
-            blamed = bool(body) and self._last.status in _BODY_MAY_BE_WHY
+            blamed = bool(body) and not payload and self._last.status in _BODY_MAY_BE_WHY
             shorter = self._last.status == 413 and self._limit < len(body)
             if self._last.verdict != "retry" and not blamed:
                 break
@@ -154,7 +156,7 @@ class Delivery:
             requests.Request(self._request["method"], url, headers=dict(self._request["headers"]), data=body)
         )
         if body:
-            prepared.headers["Content-Type"] = "text/plain; charset=utf-8"
+            prepared.headers.setdefault("Content-Type", "text/plain; charset=utf-8")
         elif prepared.method == "POST":
             prepared.headers["Content-Length"] = "0"  # without it the request is chunked, and ignored by servers
         return session.send(

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 CATCH_UPS = ("none", "latest", "all", "merge")
 OUTPUTS = ("always", "on-failure", "never")
 OVERLAPS = ("skip", "wait", "kill", "allow")
-PING_STYLES = ("healthchecks", "plain")
+PING_STYLES = (
+    "healthchecks", "betterstack", "kuma", "cronitor", "sentry", "snitch", "pushgateway", "template", "plain",
+)  # fmt: skip
 
 # Where a setting may stand.
 OPTION, KEY, BOTH, TOP = "option", "key", "both", "top"
@@ -29,7 +31,7 @@ class Setting(NamedTuple):
     """One setting. `name` is its key; the long option is `--name` with `-` for `_`."""
 
     name: str
-    kind: str  # text path url choice duration size integer flag job moment patterns command
+    kind: str  # text path url template choice duration size integer flag job moment patterns command
     help: str
     default: object = None
     place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file
@@ -39,8 +41,8 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()
     low: int = 0
     high: int = 0
-    # What breaks with a bad value. "": usage error as an option, loud and passed over as a key. "window", "ping":
-    # loud, and the job runs without it. "store", "overlap": starting would be unsafe.
+    # What breaks with a bad value. "": usage error as an option, loud and passed over as a key. "window", "ping",
+    # "that ping": loud, and the job runs without it. "store", "overlap": starting would be unsafe.
     breaks: str = ""
 
     @property
@@ -98,11 +100,21 @@ class Settings(NamedTuple):
     retry_timeouts: bool
     early_s: float
     ping_start: bool
+    ping_success_url: str | None
+    ping_start_url: str | None
+    ping_fail_url: str | None
+    ping_on_skip: str
     ping_output: str
     ping_body_limit: int
     mask: tuple[str, ...]
     output_head_bytes: int
     output_tail_bytes: int
+
+    @property
+    def ping_urls(self) -> tuple[str, ...]:
+        """Every address that is told of runs; all are secrets."""
+        urls = (self.ping, self.ping_success_url, self.ping_start_url, self.ping_fail_url)
+        return tuple(url for url in urls if url)
 
 
 TABLE = (
@@ -166,6 +178,14 @@ TABLE = (
     Setting("early", "duration", "A start this much before a due time already answers it.", 5.0, place=KEY,
             field="early_s", metavar="D"),
     Setting("ping_start", "flag", "Whether the start of a run is reported too.", True, place=KEY),
+    Setting("ping_success_url", "template", "Address to GET after a success, with {exit}, {run_id}, {duration}, {due},"
+            " {host} and {job} filled in.", place=KEY, metavar="URL", breaks="that ping"),
+    Setting("ping_start_url", "template", "The same, beside the command a second after its start.", place=KEY,
+            metavar="URL", breaks="that ping"),
+    Setting("ping_fail_url", "template", "The same, after any other end.", place=KEY, metavar="URL",
+            breaks="that ping"),
+    Setting("ping_on_skip", "choice", "What monitors are told of a start that is refused.", "none", place=KEY,
+            choices=("none", "log", "success", "failure")),
     Setting("ping_output", "choice", "When the output's tail goes into a ping's body.", "on-failure", place=KEY,
             choices=OUTPUTS),
     Setting("ping_body_limit", "size", "Longest body of a ping.", 10_000, place=KEY, metavar="SIZE"),
@@ -195,7 +215,7 @@ class Problem(NamedTuple):
 
     text: str
     severity: str = "remark"  # or "unsafe": nothing may start
-    breaks: str = ""  # "window", "ping", "store", "overlap": what this start does without
+    breaks: str = ""  # "window", "ping", "that ping", "store", "overlap": what this start does without
 
 
 def option_value(setting: Setting, text: str) -> object:
@@ -239,6 +259,8 @@ def parse(setting: Setting, text: str) -> object:
             return _moment(text)
         case "url":
             return _url(text)
+        case "template":
+            return _template(text)
         case "path":
             return _path(text)
     if not text.strip():
@@ -302,6 +324,15 @@ def _url(text: str) -> str:
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("holds characters that no address has")
     return text
+
+
+def _template(text: str) -> str:
+    from runguard.heartbeat.styles.template import flaw  # only where there is one
+
+    url = _url(text)
+    if why := flaw(url):
+        raise ValueError(why)
+    return url
 
 
 def _path(text: str) -> str:

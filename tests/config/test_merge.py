@@ -13,6 +13,7 @@ DEFAULTS = Settings(
     job="letters", schedule=None, timezone=None, policy="vixie", gap=None, fold=None, shell=False, timeout_s=None,
     kill_after_s=10.0, output="always", ping=None, ping_style=None, scheduled_at_us=None, reason=None,
     conflict_exit=75, dry_run=False, store=None, on_lost="hold", on_store_failure="run", early_s=5.0, ping_start=True,
+    ping_success_url=None, ping_start_url=None, ping_fail_url=None, ping_on_skip="none",
     ping_output="on-failure", ping_body_limit=10_000, mask=(), output_head_bytes=65_536, output_tail_bytes=1_048_576,
     catch_up="none", catch_up_limit=100, command=None, grace_s=300.0, deadline_s=None, min_time_s=0.0,
     overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
@@ -122,8 +123,10 @@ MISTAKES = [
      "runguard/runguard.toml:1: ping: file: wants an absolute path (file:/etc/…)", "remark", "ping"),
     ("ping = 'file:/dev/null'\n", "runguard/runguard.toml:1: ping: file:/dev/null: not a regular file", "remark",
      "ping"),
-    ("ping_style = 'kuma'\n", "runguard/runguard.toml:1: ping_style: 'kuma' is not one of healthchecks, plain",
-     "remark", "ping"),
+    ("ping_style = 'Kuma'\n", "runguard/runguard.toml:1: ping_style: 'Kuma' is not one of healthchecks, betterstack,"
+     " kuma, cronitor, sentry, snitch, pushgateway, template, plain; did you mean kuma?", "remark", "ping"),
+    ("ping_fail_url = 'https://h/{status}'\n", "runguard/runguard.toml:1: ping_fail_url: {status} is no placeholder;"
+     " there are {exit}, {run_id}, {duration}, {due}, {host}, {job}, and {{ and }} for braces", "remark", "that ping"),
 ]  # fmt: skip
 
 

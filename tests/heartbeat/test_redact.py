@@ -85,6 +85,21 @@ def test_the_ping_url_and_its_key_are_secrets_but_not_the_slug():
     assert "nightly-database-backup" not in found
 
 
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("https://nosnch.in/c2354d53d2", "c2354d53d2"),
+        ("https://status.example/api/push/a1B2c3D4e5?status=up&msg=OK&ping=", "a1B2c3D4e5"),
+        ("https://cronitor.link/p/0123456789abcdef/nightly-database-backup", "0123456789abcdef"),
+        ("https://m.example/hook?token=hunter2hunter2&run={run_id}", "hunter2hunter2"),
+    ],
+)
+def test_the_key_in_every_address_is_a_secret_and_nothing_beside_it(url, key):
+    found = secrets_of({}, "https://m.example/first", url)
+    assert {"https://m.example/first", url, key} <= set(found)
+    assert {"nightly-database-backup", "{run_id}"} & set(found) == set()
+
+
 def test_the_ping_url_of_the_environment_is_a_secret():
     assert UUID in secrets_of({"RUNGUARD_PING": f"https://hc-ping.com/{UUID}"})
 

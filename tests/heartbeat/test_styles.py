@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from runguard.heartbeat.body import EMPTY, Body
-from runguard.heartbeat.styles import STYLES, Event, Request, detect, judge, request, usable
+from runguard.heartbeat.body import EMPTY, Body, fit
+from runguard.heartbeat.styles import STYLES, Event, Request, detect, judge, request, template, usable
+from runguard.instant import from_rfc3339
+from runguard.settings import PING_STYLES
 
 UUID = "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278"
 RUN = "01957a0e-6b1f-7c3a-9f2e-3d1b5c7a9e10"
 HOSTED = f"https://hc-ping.com/{UUID}"
 KEY = "fqOOd6-F4MMNuCEnzTU01w"
 BODY = Body("failed, exit 3", "no such file", 0)
+SENTRY_KEY = "0123456789abcdef0123456789abcdef"
+
+# Exact requests: event × style. The events are those of tests/data/pings.json.
+GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "pings.json").read_text())
+
+
+def golden_event(name):
+    """Return the event of that name, and whether it is one."""
+    fields = dict(GOLDEN["events"][name])
+    body = Body(fields.pop("summary", ""), fields.pop("tail", ""))
+    at_us = from_rfc3339(fields.pop("at")) if "at" in fields else 0
+    return Event(
+        fields.pop("kind"), GOLDEN["run_id"], body=body, job=GOLDEN["job"], host=GOLDEN["host"],
+        due_us=from_rfc3339(GOLDEN["due"]), at_us=at_us, **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOLDEN["events"])
+@pytest.mark.parametrize("style", GOLDEN["styles"])
+def test_a_style_sends_exactly_this(style, name):
+    address = GOLDEN["styles"][style]["address"]
+    sent = request(style, address, golden_event(name))
+    told = sent and {
+        "method": sent.method,
+        "url": sent.url,
+        "headers": dict(sent.headers),
+        "body": sent.payload or fit(sent.body).decode(),
+    }
+    assert told == GOLDEN["styles"][style]["requests"][name]
+
+
+def test_every_style_has_its_golden_requests_and_can_be_chosen():
+    assert list(GOLDEN["styles"]) == list(STYLES) == list(PING_STYLES)
+
+
+@pytest.mark.parametrize("style", [name for name in GOLDEN["styles"] if name != "template"])
+def test_a_golden_address_is_recognised(style):
+    assert detect(GOLDEN["styles"][style]["address"]) == style
 
 
 @pytest.mark.parametrize(
@@ -33,6 +76,39 @@ BODY = Body("failed, exit 3", "no such file", 0)
         ("https://monitor.example/ping/eu/letters", "plain"),
         ("https://monitor.example/ping/not-a-uuid-but-thirty-six-characters", "plain"),
         ("https://monitor.example/anything?status=up", "plain"),
+        ("https://hc.example/ping/aPingKey/letters", "plain"),
+        ("https://uptime.betterstack.com/api/v1/heartbeat/KvsF4dYvvtAcKQvXyRWgtEdC", "betterstack"),
+        ("https://betteruptime.com/api/v1/heartbeat/KvsF4dYvvtAcKQvXyRWgtEdC/", "betterstack"),
+        ("https://proxy.example/up/api/v1/heartbeat/KvsF4dYv", "betterstack"),
+        ("https://uptime.betterstack.com/api/v2/heartbeat/KvsF4dYv", "plain"),
+        ("https://uptime.betterstack.com/api/v1/heartbeat/", "plain"),
+        ("https://uptime.betterstack.com/api/v1/heartbeats/KvsF4dYv", "plain"),
+        ("https://uptime.betterstack.com/?/api/v1/heartbeat/KvsF4dYv", "plain"),
+        ("http://127.0.0.1:3001/api/push/a1B2c3D4e5", "kuma"),
+        ("https://status.example/kuma/api/push/a1B2c3D4e5?status=up&msg=OK&ping=", "kuma"),
+        ("https://status.example/api/push/", "plain"),
+        ("https://status.example/api/push/a1B2c3D4e5/badge", "plain"),
+        ("https://status.example/push/a1B2c3D4e5", "plain"),
+        (f"https://cronitor.link/p/{SENTRY_KEY}/letters", "cronitor"),
+        (f"https://cronitor.link/p/{SENTRY_KEY}/send%20letters?env=x", "cronitor"),
+        (f"https://cronitor.link/p/{SENTRY_KEY}", "plain"),
+        (f"https://cronitor.io/p/{SENTRY_KEY}/letters", "plain"),
+        (f"https://cronitor.link.evil.example/p/{SENTRY_KEY}/letters", "plain"),
+        (f"https://o1.ingest.sentry.io/api/42/cron/letters/{SENTRY_KEY}/", "sentry"),
+        (f"https://sentry.example/api/1/cron/letters/{SENTRY_KEY}", "sentry"),
+        (f"https://sentry.example/api/x/cron/letters/{SENTRY_KEY}/", "plain"),
+        ("https://sentry.example/api/1/cron/letters/", "plain"),
+        ("https://sentry.example/api/1/envelope/", "plain"),
+        ("https://nosnch.in/c2354d53d2", "snitch"),
+        ("https://nosnch.in/", "plain"),
+        ("https://nosnch.in.example/c2354d53d2", "plain"),
+        ("https://deadmanssnitch.com/snitches/c2354d53d2", "plain"),
+        ("http://127.0.0.1:9091/metrics/job/letters", "pushgateway"),
+        ("http://gw.example/push/metrics/job/letters/instance/db1", "pushgateway"),
+        ("http://gw.example/metrics/job@base64/bGV0dGVycw", "pushgateway"),
+        ("http://gw.example/metrics", "plain"),
+        ("http://gw.example/metrics/job/", "plain"),
+        ("http://gw.example/metrics/jobs/letters", "plain"),
         ("http://[::1]:8080/x", "plain"),
     ],
 )
@@ -53,6 +129,7 @@ def test_a_style_is_recognised_by_host_and_path(url, style):
         (Event("failure", RUN, 124), "POST", f"{HOSTED}/124?rid={RUN}"),
         (Event("failure", RUN, None, signal=9), "POST", f"{HOSTED}/137?rid={RUN}"),
         (Event("failure", RUN, -15), "POST", f"{HOSTED}/143?rid={RUN}"),
+        (Event("failure", RUN, 124, signal=15), "POST", f"{HOSTED}/124?rid={RUN}"),
         (Event("failure", RUN, 0), "POST", f"{HOSTED}/fail?rid={RUN}"),
         (Event("failure", RUN, None), "POST", f"{HOSTED}/fail?rid={RUN}"),
         (Event("failure", RUN, 256), "POST", f"{HOSTED}/fail?rid={RUN}"),
@@ -85,6 +162,68 @@ def test_healthchecks_keeps_query_port_and_user_of_the_url(given, sent):
 
 def test_healthchecks_is_sent_the_body():
     assert request("healthchecks", HOSTED, Event("failure", RUN, 3, body=BODY)).body == BODY
+
+
+@pytest.mark.parametrize(
+    ("style", "most_bytes"),
+    [("kuma", 250), ("snitch", 250), ("cronitor", 1000)],
+)
+def test_text_in_an_address_is_cut_between_characters(style, most_bytes):
+    event = Event("failure", RUN, 3, body=Body("€" * 400))
+    address = GOLDEN["styles"][style]["address"]
+    assert request(style, address, event).url.count("%E2%82%AC") == most_bytes // 3
+
+
+def test_no_text_goes_into_an_address_where_the_user_wants_none():
+    event = Event("failure", RUN, 3, body=BODY, text_limit_bytes=0)
+    assert request("snitch", "https://nosnch.in/c2354d53d2", event).url == "https://nosnch.in/c2354d53d2?s=3"
+
+
+def test_cronitor_keeps_the_host_of_its_address():
+    url = request("cronitor", f"https://cronitor.link/p/{SENTRY_KEY}/x?host=a", Event("start", RUN, host="b")).url
+    assert url == f"https://cronitor.link/p/{SENTRY_KEY}/x?host=a&state=run&series={RUN}"
+
+
+def test_sentry_is_asked_at_an_address_with_a_slash_at_its_end():
+    url = request("sentry", f"https://s.example/api/1/cron/x/{SENTRY_KEY}", Event("success", RUN, rid_ok=False)).url
+    assert url == f"https://s.example/api/1/cron/x/{SENTRY_KEY}/?status=ok&check_in_id={RUN}"
+
+
+def test_kuma_refuses_in_words_too():
+    assert judge("kuma", 200, b'{"ok": false, "msg": "Monitor not found or not active."}') == "final"
+    assert judge("kuma", 200, b'{"ok":true}') == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("url", "filled"),
+    [
+        ("https://m.example/{job}/{exit}", "https://m.example/a%20%26%2Fb/3"),
+        ("https://m.example/?x={{{exit}}}", "https://m.example/?x={3}"),
+        ("https://m.example/?x={{exit}}", "https://m.example/?x={exit}"),
+        ("https://m.example/?due={due}&took={duration}", "https://m.example/?due=&took="),
+        ("https://m.example/x#{exit}", "https://m.example/x"),
+    ],
+)
+def test_a_template_is_filled_with_encoded_values(url, filled):
+    assert template.flaw(url) is None
+    assert request("template", url, Event("failure", RUN, 3, job="a &/b")).url == filled
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("https://m.example/{status}", "{status}"),
+        ("https://m.example/{}", "a brace"),
+        ("https://m.example/{", "a brace"),
+        ("https://m.example/x}", "a brace"),
+        ("https://m.example/{exit", "a brace"),
+        ("https://m.example/{exit!r}", "a brace"),
+        (f"https://m.example/{{{SENTRY_KEY}}}", "a brace"),
+    ],
+)
+def test_a_template_with_another_placeholder_is_explained_without_being_shown(url, what):
+    known = "{exit}, {run_id}, {duration}, {due}, {host}, {job}"
+    assert template.flaw(url) == f"{what} is no placeholder; there are {known}, and {{{{ and }}}} for braces"
 
 
 @pytest.mark.parametrize("kind", ["start", "failure", "log"])
@@ -138,6 +277,8 @@ def test_a_page_that_speaks_of_not_found_is_a_success_to_an_unknown_monitor():
     "url",
     [
         HOSTED,
+        f"https://hc-ping.com/{KEY}/fail",
+        "https://nosnch.in/1234567890",
         "http://localhost/",
         "http://127.0.0.1:8000/ping/x",
         "https://u:p@h.example",
@@ -168,6 +309,12 @@ def test_a_sane_url_is_usable(url):
         ("https://h.example/\udcff", "the ping URL is not valid UTF-8"),
         (f"{HOSTED}/fail", "the ping URL ends in /fail: give the check's own URL, without it"),
         (f"{HOSTED}/3", "the ping URL ends in /3: give the check's own URL, without it"),
+        (f"https://hc-ping.com/{KEY}/letters/fail", "the ping URL ends in /fail: give the check's own URL, without it"),
+        (f"https://h.example/ping/{KEY}/letters/1", "the ping URL ends in /1: give the check's own URL, without it"),
+        (
+            "https://uptime.betterstack.com/api/v1/heartbeat/KvsF4dYv/fail",
+            "the ping URL ends in /fail: give the check's own URL, without it",
+        ),
         (f"{HOSTED}/start/", "the ping URL ends in /start: give the check's own URL, without it"),
     ],
 )

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 VARIABLES = {"store": "RUNGUARD_STORE", "ping": "RUNGUARD_PING"}
 
 
+SECRET_KINDS = ("url", "template", "path")  # of settings whose value may stand in a file of its own
+
+
 class _Layer(NamedTuple):
     """One table of one file that speaks about the job; `keys` is () at the top level."""
 
@@ -163,13 +166,15 @@ def _candidates(
 
 def _meaning(setting: Setting, raw: object, where: str | tuple[str, ...]) -> object:
     """Return a typed value. Raise ValueError with the reason; what came from a secret file is never quoted."""
-    if not (isinstance(raw, str) and setting.kind in ("url", "path") and raw.startswith("file:")):
+    if not (isinstance(raw, str) and setting.kind in SECRET_KINDS and raw.startswith("file:")):
         return _typed(setting, raw, where)
     text = secret(raw.removeprefix("file:"))
     try:
         return _typed(setting, text, where)
-    except ValueError:
-        raise ValueError(f"{raw} holds nothing that would do") from None
+    except ValueError as error:
+        # Of a template's text, an error quotes nothing but a placeholder's name.
+        why = f": {error}" if setting.kind == "template" else " holds nothing that would do"
+        raise ValueError(f"{raw}{why}") from None
 
 
 def _typed(setting: Setting, raw: object, where: str | tuple[str, ...]) -> object:

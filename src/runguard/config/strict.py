@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runguard import values
 from runguard.config.files import SYSTEM_FILE, File, Loaded, decode, missing, read, sources
-from runguard.config.merge import dotted, place, unknown
+from runguard.config.merge import SECRET_KINDS, dotted, place, unknown
 from runguard.errors import ConfigError, ScheduleError
 from runguard.model import Schedule
 from runguard.settings import BY_NAME, parse_key
@@ -66,7 +66,7 @@ def _fault(key: str, value: object) -> str:
     setting = BY_NAME.get(key)
     if setting is None:
         return ""
-    if isinstance(value, str) and value.startswith("file:/") and setting.kind in ("url", "path"):
+    if isinstance(value, str) and value.startswith("file:/") and setting.kind in SECRET_KINDS:
         return ""
     try:
         meaning = parse_key(setting, value)

@@ -107,6 +107,8 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
     monitor = _monitor(prepared, voice)
     try:
         verdict = _run(prepared, signals, monitor, voice)
+        if verdict.outcome == "refused" and monitor is not None:
+            _tell_skip(prepared, monitor, verdict, signals, voice)
     except (UnsafeError, NoTraceError, StoreError) as error:
         voice(str(error))
         if monitor is not None:
@@ -186,11 +188,14 @@ def _attempt_again(
     while True:
         found = retrying.again(attempt.verdict, settings, tried, attempt.window, clock.look().wall_us)
         retrying.say(voice, prepared, attempt.verdict, found, tried)
+        if found.delay_s is not None and attempt.monitor is not None and attempt.done is not None:
+            attempt.monitor.tell_attempt(attempt.done, attempt.window)
         if found.delay_s is None or not retrying.wait(signals, found.delay_s):
             return attempt
         prepared, tried = retrying.next_start(prepared, attempt.verdict.outcome, attempt.number), tried + 1
         command = _Command(code := code_of(prepared.start), fields_of(prepared, code))
-        following = _attempt(prepared, places, held, command, signals, _monitor(prepared, voice), voice, tried)
+        monitor = attempt.monitor.again(prepared) if attempt.monitor is not None else None
+        following = _attempt(prepared, places, held, command, signals, monitor, voice, tried)
         if following.done is None:
             return attempt
         attempt = following
@@ -198,11 +203,18 @@ def _attempt_again(
 
 def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:
     """Return the run's heartbeat, or None for a job without one."""
-    if not prepared.settings.ping:
+    if not prepared.settings.ping_urls:
         return None
     from runguard.guard.telling import Monitor  # a job without a ping does not pay for it
 
     return Monitor(prepared, voice)
+
+
+def _tell_skip(prepared: Prepared, monitor: Monitor, verdict: Verdict, signals: Signals, voice: Voice) -> None:
+    """Tell monitors of a refused start, where the job wants that; what became of it goes to its row."""
+    pings = monitor.tell_skip(verdict, signals)
+    if pings and prepared.places is not None:
+        Books(prepared, prepared.places, voice).record_pings(pings)
 
 
 def _private_places(prepared: Prepared) -> Places:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from runguard.guard.prepare import Prepared
     from runguard.heartbeat.client import Cut, Sending, Sent
+    from runguard.heartbeat.event import Event
     from runguard.heartbeat.spool import Claim
-    from runguard.heartbeat.styles import Event
+    from runguard.heartbeat.targets import Target
     from runguard.model import Window
 
     Launch = Callable[[Event, float], Sending | None]  # None: the style says nothing then
@@ -92,19 +93,26 @@ def why_dropped(slot: Slot) -> str:
 
 
 class Late:
-    """What waits in the spool `directory` for the monitor of one run, at `urls`; `launch` starts a helper on an event.
+    """What waits in the spool `directory` for one monitor of a job; `launch` starts a helper on an event.
 
-    `rows` are those that came of it, each with the run that it tells of.
+    `others` are the job's other monitors: what waits for them is theirs. `rows` are those that came of it, each with
+    the run that it tells of.
     """
 
     def __init__(
-        self, directory: str, job: str, style: str, urls: tuple[str, ...], launch: Launch, voice: Callable[[str], None]
+        self,
+        directory: str,
+        job: str,
+        target: Target,
+        others: tuple[Target, ...],
+        launch: Launch,
+        voice: Callable[[str], None],
     ) -> None:
         self.rows: list[tuple[str, Ping]] = []
         self._directory = directory
         self._job = job
-        self._style = style
-        self._urls = urls
+        self._target = target
+        self._others = others
         self._launch = launch
         self._voice = voice
         self._delivery: Delivery | None = None
@@ -138,12 +146,12 @@ class Late:
             return ""
         until_us = _valid_until_us(prepared, window, at_us) if event.kind == "success" else None
         try:
-            address = spool.address(self._directory, *self._urls)
-            target = mask_url(self._urls[0])
-            source = prepared.ping_source
+            address = spool.address(self._directory, *self._target.addresses)
+            target = mask_url(self._target.url(event.kind))
+            style, source = self._target.style, prepared.ping_source if self._target.is_ping else ""
             spool.keep(
                 self._directory,
-                Slot(self._job, at_us, until_us, 1, sent.detail, self._style, target, source, address, event),
+                Slot(self._job, at_us, until_us, 1, sent.detail, style, target, source, address, event),
             )
         except (OSError, MemoryError, ValueError, TypeError) as error:
             self._settle(at_us, event.run_id, heard=False)  # an older outcome must not be told after this one
@@ -155,9 +163,11 @@ class Late:
 
         `heard`: the monitor knows it, or is not to know it, so that no other address of the job is waited for either.
         """
-        for path in spool.waiting(self._directory, self._job):
-            ours = path == self._path()
-            if not ours and not heard:
+        waiting = spool.waiting(self._directory, self._job)
+        others = [self._path(each) for each in self._others] if waiting else []
+        for path in waiting:
+            ours = path == self._path(self._target)
+            if path in others or not (ours or heard):
                 continue
             try:
                 slot = spool.supersede(path, at_us)
@@ -171,10 +181,10 @@ class Late:
                 lost = "was never delivered, and the address of the job is another one now; dropped"
                 self._voice(f"{slot.event} of run {slot.run_id} to {slot.target} {lost}")
 
-    def _path(self) -> str | None:
-        """Return where the slot of this job's address is, or None where there cannot be any."""
+    def _path(self, target: Target) -> str | None:
+        """Return where the slot of a monitor of this job is, or None where there cannot be any."""
         try:
-            return os.path.join(self._directory, f"{self._job}~{spool.address(self._directory, *self._urls)}")
+            return os.path.join(self._directory, f"{self._job}~{spool.address(self._directory, *target.addresses)}")
         except OSError as error:
             self._voice(f"{self._directory}: {reason(error)}; what it holds is not sent")
             return None
@@ -183,7 +193,7 @@ class Late:
         """Begin to deliver what waits for our address; returns whether another process is at it."""
         if not spool.waiting(self._directory, self._job):
             return False
-        path = self._path()
+        path = self._path(self._target)
         if path is None:
             return False
         claimed = spool.claim(path)

@@ -77,7 +77,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
         guard_pid=os.getpid(),
         guard_ticks=ticks,
     )
-    secrets = redact.secrets_of(environ, settings.ping or "")
+    secrets = redact.secrets_of(environ, *settings.ping_urls)
     places = paths.places(state, settings.store) if state else None
     return Prepared(start, settings, host.author(environ), places, secrets, unsafe, _ping_source(request))
 
@@ -151,7 +151,12 @@ def _asked_for(asked: Asked, now_us: int) -> Expected | None:
 
 
 def _consequence(breaks: str) -> str:
-    return {"window": "; the job runs without a window", "ping": "; the job runs without a ping"}.get(breaks, "")
+    consequences = {
+        "window": "; the job runs without a window",
+        "ping": "; the job runs without a ping",
+        "that ping": "; the job runs without that ping",
+    }
+    return consequences.get(breaks, "")
 
 
 def _working_directory() -> str:

@@ -1,121 +1,250 @@
-"""What a monitor is told of one run: its start beside the command, its end after record and lock are done with.
+"""What monitors are told of one run: its start beside the command, its end after record and lock are done with.
 
-Nothing on this path may change the exit status: every fault is a line on stderr and a row.
+Nothing on this path may change the exit status: every fault is a line on stderr and a row. What it needs is imported
+beside the command, or after its end.
 """
 
 from __future__ import annotations
 
 from runguard import clock
-from runguard.guard.excerpts import last_bytes
 from runguard.guard.supervise import Beside
-from runguard.heartbeat import client, styles
-from runguard.heartbeat.body import MOST_BYTES, Body, compose, summary
-from runguard.heartbeat.redact import mask_url
-from runguard.instant import SECOND_US
-from runguard.store.reads import Ping
+from runguard.instant import SECOND_US, rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from runguard.errors import RunguardError
+    from runguard.guard.ending import Verdict
     from runguard.guard.execution import Execution
-    from runguard.guard.late import Late
+    from runguard.guard.listener import Listener
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
     from runguard.guard.voice import Voice
-    from runguard.heartbeat.client import Sending, Sent
+    from runguard.heartbeat.body import Body
+    from runguard.heartbeat.event import Event
     from runguard.model import Window
     from runguard.store.database import Appended
+    from runguard.store.reads import Ping
 
 START_AFTER_S = 1.0  # a command that ends sooner needs only the ping of its end
+LOAD_AFTER_S = 0.1
 LEFT_FOR_START_S = 3.0  # how long the end waits for the start's answer: a late start would set the timer going again
 _LOOK_S = 0.25
+_NEEDED = (
+    "runguard.heartbeat.body",
+    "runguard.heartbeat.styles",
+    "runguard.heartbeat.targets",
+    "runguard.heartbeat.client",
+    "runguard.guard.deadline",
+    "runguard.guard.listener",  # and with it late.py
+    "runguard.guard.excerpts",
+)
+# Refusals that leave their window without its work: a success would hide that.
+_UNDONE = ("held", "deadline")
 
 
 class Monitor:
-    """The heartbeat of one run. Without a usable URL it says nothing."""
+    """The heartbeats of one run. Without a usable address it says nothing."""
 
     def __init__(self, prepared: Prepared, voice: Voice) -> None:
-        settings = prepared.settings
         self._prepared = prepared
         self._voice = voice
-        self._url = settings.ping or ""
-        if self._url and (why := styles.usable(self._url)):
-            voice(f"{why}; the job runs without a ping")
-            self._url = ""
-        self._style = settings.ping_style or (styles.detect(self._url) if self._url else "plain")
-        self._limit = min(settings.ping_body_limit, MOST_BYTES)
-        self._start: Sending | None = None
-        self._start_at_us = 0
-        self._pings: list[Ping] = []
-        self._late: Late | None = None
-        self._window: Window | None = None
+        self._found: tuple[Listener, ...] | None = None
 
     def beside(self) -> tuple[Beside, ...]:
-        """Return what is sent beside the command: what earlier runs could not deliver, then the start ping."""
-        return (Beside(START_AFTER_S, self._send_beside()),) if self._url else ()
+        """Return what is done beside the command.
+
+        Making ready for its end; telling what earlier runs could not, and the start.
+        """
+        return Beside(LOAD_AFTER_S, self._make_ready()), Beside(START_AFTER_S, self._tell_beside())
 
     def late_rows(self) -> list[tuple[str, Ping]]:
-        """Return the pings that told of earlier runs, each with its run."""
-        return self._late.rows if self._late is not None else []
+        """Return the pings that told of earlier runs and attempts, each with its run."""
+        own = self._prepared.start.run_id
+        rows = [row for listener in self._found or () for row in (*listener.late_rows, *listener.pings)]
+        return [row for row in rows if row[0] != own]
+
+    def tell_attempt(self, done: Execution, window: Window | None) -> None:
+        """Tell how an attempt ended after which another one follows: at most a line in a monitor's log. Never waits."""
+
+        def tell() -> None:
+            from runguard.heartbeat.client import DEADLINE_S
+
+            event = self._end_event("log", done, window, self._summary(done, window, None))
+            for listener in self._listeners():
+                listener.tell(event._replace(rid_ok=True), DEADLINE_S)
+
+        self._safely(tell)
+
+    def again(self, prepared: Prepared) -> Monitor:
+        """Return the heartbeat of the next attempt; what came of this one's pings is among its `late_rows`."""
+        following = Monitor(prepared, self._voice)
+        following._found = self._found
+        return following
 
     def tell_end(self, done: Execution, window: Window | None, head: Appended | None, signals: Signals) -> list[Ping]:
-        """Tell how the run ended and return every ping of it, for the record; `head` is the ledger's after its finish.
+        """Tell how the run ended and return its pings, for the record; `head` is the ledger's after its finish.
 
-        Waits at most 15 s, 3 s once we were told to stop.
+        Waits at most 15 s, 3 s once we were told to stop: for the window's due too, where the run ended before it.
         """
-        if not self._url:
-            return []
-        self._window = window
-        verdict = done.verdict
-        succeeded = verdict.outcome == "succeeded" and verdict.suspect is None
-        summed_up = summary(
-            outcome=verdict.outcome,
-            exit_status=verdict.exit_status,
-            signal=verdict.signal,
+
+        def tell() -> None:
+            verdict = done.verdict
+            kind = "success" if verdict.outcome == "succeeded" and verdict.suspect is None else "failure"
+            summed_up = self._summary(done, window, head)
+            event = self._end_event(kind, done, window, summed_up)
+            self._send(event, signals, (self._prepared, window), self._due_to_wait_for(window))
+
+        self._safely(tell)
+        return self._pings()
+
+    def tell_skip(self, verdict: Verdict, signals: Signals) -> list[Ping]:
+        """Tell of a start that was refused for another run or for what is on record, as `ping_on_skip` has it.
+
+        Returns the pings, for the record. By default nothing is told: it would hide a run that hangs.
+        """
+        kind = self._prepared.settings.ping_on_skip
+        if kind == "success" and verdict.why in _UNDONE:
+            kind = "log"
+
+        def tell() -> None:
+            from runguard.heartbeat.body import compose
+
+            body = compose(f"not run ({verdict.why})", secrets=self._prepared.secrets)
+            # With our own run id, which no monitor knows, the timer of a run that goes on is left alone.
+            event = self._event(kind, body)._replace(exit_status=verdict.returned, rid_ok=True)
+            self._send(event, signals, None)
+
+        if kind != "none":
+            self._safely(tell)
+        return self._pings()
+
+    def tell_refusal(self, error: RunguardError, signals: Signals) -> None:
+        """Tell that nothing was started because that would have been unsafe: the monitor must not wait for it."""
+
+        def tell() -> None:
+            from runguard.heartbeat.body import compose
+
+            body = compose(f"not started: {error}", secrets=self._prepared.secrets)
+            event = self._event("failure", body)._replace(exit_status=error.status)
+            self._send(event, signals, (self._prepared, None))
+
+        self._safely(tell)
+
+    def _send(
+        self,
+        event: Event,
+        signals: Signals,
+        spooled: tuple[Prepared, Window | None] | None,
+        due_us: int | None = None,
+    ) -> None:
+        """Tell every monitor, after the due instant where there is one; `spooled`: keep for later what gets lost."""
+        from runguard.guard.deadline import Deadline
+        from runguard.heartbeat import client
+
+        deadline = Deadline(signals, client.DEADLINE_S, client.STOPPED_DEADLINE_S)
+        cut = client.Cut(signals.fd, deadline.told_to_stop)
+        first = Deadline(signals, min(LEFT_FOR_START_S, deadline.left_s() / 2), client.STOPPED_DEADLINE_S)
+        for listener in self._listeners():
+            if spooled is not None:
+                listener.finish_before(first.left_s(), cut)
+        too_early = ""
+        if due_us is not None and not deadline.wait_until(due_us):
+            too_early = f"before its due, {rfc3339(due_us)}, it would count for the window before"
+        for listener in self._listeners():
+            if not too_early:
+                listener.tell(event, deadline.left_s())
+        for listener in self._listeners():
+            listener.conclude(event, deadline.left_s(), cut, spooled, too_early)
+
+    def _listeners(self) -> tuple[Listener, ...]:
+        """Return the job's monitors; an address that cannot be used is said once."""
+        if self._found is None:
+            from runguard.guard.listener import Listener
+            from runguard.heartbeat.targets import targets_of
+
+            found = targets_of(self._prepared.settings)
+            for why in found.flaws:
+                self._voice(f"{why}; the job runs without that ping")
+            self._found = tuple(
+                Listener(target, tuple(each for each in found.targets if each != target), self._prepared, self._voice)
+                for target in found.targets
+            )
+        return self._found
+
+    def _make_ready(self) -> Iterator[None]:
+        """Import what the end needs: the package may be upgraded before."""
+        for module in _NEEDED:
+            __import__(module)
+            yield
+        self._listeners()
+
+    def _tell_beside(self) -> Iterator[float]:
+        start = self._event("start") if self._prepared.settings.ping_start else None
+        due_us = self._due_to_wait_for(self._window())
+        work = [listener.beside(start, due_us) for listener in self._listeners()]
+        while waits_s := [wait_s for steps in list(work) if (wait_s := next(steps, None)) is not None]:
+            yield min(_LOOK_S, *waits_s) if len(work) > 1 else waits_s[0]
+
+    def _window(self) -> Window | None:
+        expected = self._prepared.start.expected
+        return expected.resolution.window if expected else None
+
+    def _due_to_wait_for(self, window: Window | None) -> int | None:
+        """Return the due that no ping may come before, since it would count for the window before; or None.
+
+        That is for starts a little before their due. Who names an instant far ahead does not mean the clock's.
+        """
+        start = self._prepared.start
+        early_us = round(self._prepared.settings.early_s * SECOND_US)
+        if window is None or not start.at_us < window.due_us <= start.at_us + early_us:
+            return None
+        return window.due_us
+
+    def _event(self, kind: str, body: Body | None = None) -> Event:
+        from runguard.heartbeat.body import EMPTY
+        from runguard.heartbeat.event import Event
+
+        start, window = self._prepared.start, self._window()
+        return Event(
+            kind,
+            start.run_id,
+            rid_ok=False,
+            body=body or EMPTY,
+            job=start.job,
+            host=self._prepared.author.host,
+            due_us=window.due_us if window else None,
+            at_us=clock.look().wall_us,
+            text_limit_bytes=self._prepared.settings.ping_body_limit,
+        )
+
+    def _end_event(self, kind: str, done: Execution, window: Window | None, summed_up: str) -> Event:
+        return self._event(kind, self._body(summed_up, done, kind == "success"))._replace(
+            exit_status=done.verdict.returned,
+            due_us=window.due_us if window else None,
+            duration_s=done.ended.duration_s if done.ended else None,
+        )
+
+    def _summary(self, done: Execution, window: Window | None, head: Appended | None) -> str:
+        from runguard.heartbeat.body import summary
+
+        return summary(
+            outcome=done.verdict.outcome,
+            exit_status=done.verdict.exit_status,
+            signal=done.verdict.signal,
             duration_s=done.ended.duration_s if done.ended else None,
             label=window.label if window else None,
             host=self._prepared.author.host,
             run_id=self._prepared.start.run_id,
             ledger=(head.seq, head.hash) if head else None,
         )
-        body = self._body(summed_up, done, succeeded)
-        kind = "success" if succeeded else "failure"
-        self._send_end(
-            styles.Event(kind, self._prepared.start.run_id, verdict.returned, verdict.signal, body=body), signals
-        )
-        return self._pings
-
-    def tell_refusal(self, error: RunguardError, signals: Signals) -> None:
-        """Tell that nothing was started because that would have been unsafe: the monitor must not wait for it."""
-        if self._url:
-            body = compose(f"not started: {error}", secrets=self._prepared.secrets)
-            self._send_end(styles.Event("failure", self._prepared.start.run_id, error.status, body=body), signals)
-
-    def _send_end(self, event: styles.Event, signals: Signals) -> None:
-        patience = _Patience(signals)
-        cut = client.Cut(signals.fd, patience.told_to_stop)
-        ended_us = clock.look().wall_us
-        late = self._spooled()
-        if late is not None:
-            late.deliver_before_end(min(LEFT_FOR_START_S, patience.left_s() / 2), cut)
-        acknowledged = False
-        if self._start is not None:
-            sent = client.collect(self._start, min(LEFT_FOR_START_S, patience.left_s() / 2), cut)
-            acknowledged = sent.verdict == "accepted"
-            self._limit = min(self._limit, sent.body_limit or MOST_BYTES)
-            self._note("start", sent, self._start_at_us)
-        at_us = clock.look().wall_us
-        event = event._replace(rid_ok=acknowledged)
-        sending = self._launch(event, patience.left_s())
-        answer = client.collect(sending, patience.left_s(), cut) if sending is not None else None
-        kept = late.conclude(self._prepared, self._window, event, ended_us, answer) if late is not None else ""
-        if answer is not None:
-            self._note(event.kind, answer, at_us, kept)
 
     def _body(self, summed_up: str, done: Execution, succeeded: bool) -> Body:
         """Return the text of the end's ping, its secrets masked; by default a success tells no output."""
+        from runguard.guard.excerpts import last_bytes
+        from runguard.heartbeat.body import compose
+
         settings, output, omitted_bytes = self._prepared.settings, b"", 0
         if settings.ping_output == "always" or (settings.ping_output == "on-failure" and not succeeded):
             kept = done.capture.kept()
@@ -129,67 +258,15 @@ class Monitor:
             patterns=settings.mask,
         )
 
-    def _spooled(self) -> Late | None:
-        """Return what waits in the spool for this monitor, or None where there is no place for one."""
-        places = self._prepared.places
-        if self._late is None and places is not None and self._prepared.unsafe is None:
-            try:
-                from runguard.guard.late import Late  # the command runs, or has ended
-            except (ImportError, OSError, MemoryError) as error:  # no descriptor is left
-                self._voice(f"nothing is kept for a later ping: {error}")
-                return None
-            self._late = Late(
-                places.spool, self._prepared.start.job, self._style, (self._url,), self._launch, self._voice
-            )
-        return self._late
+    def _safely(self, tell: Callable[[], None]) -> None:
+        """Tell. Whatever fails here is no reason for another status."""
+        try:
+            tell()
+        except Exception as error:  # noqa: BLE001 - its text may hold an address
+            self._voice(f"the ping failed: {type(error).__name__}")
 
-    def _send_beside(self) -> Iterator[float]:
-        if (late := self._spooled()) is not None:
-            yield from late.steps()
-        if self._prepared.settings.ping_start:
-            yield from self._send_start()
-
-    def _send_start(self) -> Iterator[float]:
-        self._start_at_us = clock.look().wall_us
-        self._start = self._launch(styles.Event("start", self._prepared.start.run_id), client.DEADLINE_S)
-        while self._start is not None and client.poll(self._start) is None:
-            yield _LOOK_S
-
-    def _launch(self, event: styles.Event, deadline_s: float) -> Sending | None:
-        request = styles.request(self._style, self._url, event)
-        if request is None:
-            return None
-        message = client.message(self._style, request, deadline_s=deadline_s, body_limit=self._limit)
-        return client.launch(message, self._prepared.start.environ)
-
-    def _note(self, event: str, sent: Sent, at_us: int, kept: str = "") -> None:
-        target = mask_url(self._url)
-        if sent.verdict != "accepted":
-            self._voice(f"{event} ping to {target} not delivered: {sent.detail}{kept}")
-        error = None if sent.verdict == "accepted" else sent.detail
-        duration_us = round(sent.elapsed_s * SECOND_US)
-        self._pings.append(
-            Ping(event, self._style, target, sent.verdict, sent.status, sent.tries, at_us, duration_us, error)
-        )
-
-
-class _Patience:
-    """One deadline for all pings of an end: 15 s, or 3 s from when we were told to stop."""
-
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
-        self._until_s = clock.look().monotonic_s + client.DEADLINE_S
-        self._stopped = False
-        self.told_to_stop()
-
-    def left_s(self) -> float:
-        """Return the seconds that are left."""
-        return max(0.0, self._until_s - clock.look().monotonic_s)
-
-    def told_to_stop(self) -> bool:
-        """Return whether we were told to stop, which shortens the deadline."""
-        self._signals.take()
-        if self._signals.stop is not None and not self._stopped:
-            self._stopped = True
-            self._until_s = min(self._until_s, clock.look().monotonic_s + client.STOPPED_DEADLINE_S)
-        return self._stopped
+    def _pings(self) -> list[Ping]:
+        """Return what became of every ping of this run so far, in the order in which they were sent."""
+        own = self._prepared.start.run_id
+        pings = [ping for listener in self._found or () for run_id, ping in listener.pings if run_id == own]
+        return sorted(pings, key=lambda ping: ping.sent_us or 0)

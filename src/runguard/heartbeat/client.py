@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from runguard.heartbeat.styles import Request
+    from runguard.heartbeat.event import Request
 
 DEADLINE_S = 15.0  # after the command's end
 STOPPED_DEADLINE_S = 3.0  # once we were told to terminate
@@ -81,12 +81,13 @@ def message(
     *,
     deadline_s: float = DEADLINE_S,
     body_limit: int = MOST_BYTES,
-    delays_s: Sequence[float] = DELAYS_S,
-    timeouts_s: tuple[float, float] = TIMEOUTS_S,
+    delays_s: Sequence[float] | None = None,
+    timeouts_s: tuple[float, float] | None = None,
 ) -> dict[str, object]:
     """Return what the helper is asked; `body_limit` is the lower of the setting and what the server last said.
 
-    `deadline_s` is how long `collect` will wait. The helper ends a little earlier, with an account of its tries.
+    `deadline_s` is how long `collect` will wait. The helper ends a little earlier, with an account of its tries. Left
+    out, `delays_s` and `timeouts_s` are DELAYS_S and TIMEOUTS_S.
     """
     return {
         "style": style,
@@ -96,10 +97,11 @@ def message(
         "summary": request.body.summary,
         "tail": request.body.tail,
         "omitted_bytes": request.body.omitted_bytes,
+        "payload": request.payload,
         "limit": body_limit,
         "deadline_s": deadline_s - min(1.0, deadline_s / 4),
-        "delays_s": delays_s,
-        "timeouts_s": timeouts_s,
+        "delays_s": DELAYS_S if delays_s is None else delays_s,
+        "timeouts_s": TIMEOUTS_S if timeouts_s is None else timeouts_s,
     }
 
 

@@ -31,6 +31,7 @@ _INNOCENT_ENDINGS = (
 _INNOCENT_VALUES = frozenset(("enabled", "disabled", "required", "optional", "default", "prompt"))
 _SUSPICIOUS = ("://", "bearer", "authorization", "-----", "=")
 _patience: list[Patience] = []  # this process's, once there was a pattern
+_PLACEHOLDERS = ("{exit}", "{run_id}", "{duration}", "{due}", "{host}", "{job}")  # of templates: no secrets
 _LONG_SEGMENT = 16  # a part of a URL's path of so many characters is a key, not a word
 
 
@@ -62,13 +63,15 @@ def is_secret_name(name: str) -> bool:
     return any(part in upper for part in _SECRET_NAMES)
 
 
-def secrets_of(environ: Mapping[str, str], url: str = "") -> tuple[str, ...]:
-    """Return the texts to mask, longest first: values of secret-named variables, and the ping URL with its keys.
+def secrets_of(environ: Mapping[str, str], *urls: str) -> tuple[str, ...]:
+    """Return the texts to mask, longest first: values of secret-named variables, and the ping URLs with their keys.
 
     Left out are values shorter than SHORTEST characters, and what runguard itself gives to commands. A value of
     several lines also counts line by line, because output may show it that way.
     """
-    found = _parts_of_url(url) | _parts_of_url(environ.get("RUNGUARD_PING", ""))
+    found: set[str] = set()
+    for url in (*urls, environ.get("RUNGUARD_PING", "")):
+        found |= _parts_of_url(url)
     for name, value in environ.items():
         if name.startswith("RUNGUARD_"):
             continue
@@ -133,11 +136,14 @@ def _parts_of_url(url: str) -> set[str]:
     before_query, _, query = url.partition("#")[0].partition("?")
     host, *segments = before_query.partition("://")[2].rstrip("/").split("/")
     # `<key>/<slug>`: the slug is a job's name, and no secret.
-    has_slug = (host == "hc-ping.com" and len(segments) == 2) or (len(segments) > 2 and segments[-3] == "ping")
+    hosted = (host, len(segments)) in (("hc-ping.com", 2), ("cronitor.link", 3))
+    has_slug = hosted or (len(segments) > 2 and segments[-3] == "ping")
     keys = [segment for segment in segments[: -1 if has_slug else None] if len(segment) >= _LONG_SEGMENT]
+    if host == "nosnch.in" or segments[-2:-1] == ["push"]:  # their tokens are short
+        keys.append(segments[-1])
     parts = {url, before_query.rstrip("/"), *(keys or ["/" + "/".join(segments)])}
     parts.update(value for value in (pair.partition("=")[2] for pair in query.split("&")) if len(value) >= 8)
-    return parts
+    return {part for part in parts if part not in _PLACEHOLDERS}
 
 
 def _is_secret(name: str, value: str) -> bool:
