@@ -82,6 +82,7 @@ class Healthchecks(Receiver):
     ) -> None:
         super().__init__()
         self.checks: dict[str, Check] = {}
+        self.outages = 0  # so many requests are answered 503 and not heard
         self._ahead_s = 0.0
         self.body_limit = body_limit
         self.filters_bodies = filters_bodies
@@ -152,8 +153,11 @@ def _handler(receiver: Healthchecks) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             request = _received(self.command, self.path, list(self.headers.items()), body)
             receiver.record(request)
-            status, answer = receiver.reply(request)
+            down, receiver.outages = receiver.outages > 0, max(receiver.outages - 1, 0)
+            status, answer = (503, b"") if down else receiver.reply(request)
             self.send_response(status)
+            if down:
+                self.send_header("Retry-After", "3600")  # so that one try is all
             self.send_header("Content-Type", "text/plain")
             self.send_header("Content-Length", str(len(answer)))
             if receiver.body_limit is not None:
