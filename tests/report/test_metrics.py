@@ -33,6 +33,9 @@ runguard_last_success_timestamp_seconds{job_name="letters",store="/var/lib/rungu
 # HELP runguard_last_exit_status Exit status of the job's last run; never 0 for a failure.
 # TYPE runguard_last_exit_status gauge
 runguard_last_exit_status{job_name="letters",store="/var/lib/runguard/db/runguard.sqlite"} 0
+# HELP runguard_last_finish_timestamp_seconds When the job's last run ended, in Unix time.
+# TYPE runguard_last_finish_timestamp_seconds gauge
+runguard_last_finish_timestamp_seconds{job_name="letters",store="/var/lib/runguard/db/runguard.sqlite"} 1774747894
 # HELP runguard_last_duration_seconds How long the job's last run took.
 # TYPE runguard_last_duration_seconds gauge
 runguard_last_duration_seconds{job_name="letters",store="/var/lib/runguard/db/runguard.sqlite"} 92.5
@@ -89,6 +92,7 @@ def test_a_job_that_has_never_run_has_the_same_series(shell: Shell, text: Any) -
     assert values(text()) == {
         "last_success": "0",
         "last_exit_status": "NaN",
+        "last_finish": "NaN",
         "last_duration": "NaN",
         "missing_windows": "1",
         "refusals_in_a_row": "0",

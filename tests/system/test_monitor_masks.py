@@ -5,17 +5,23 @@ The monitor's clock is the test's, so that graces pass at once.
 
 from __future__ import annotations
 
+import glob
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from receivers import Healthchecks
+from runguard.instant import from_rfc3339
 from shell import Shell, wait_until
 
 CHECK = "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"
 GRACE_S = 600
+LIBRARY = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), "")
 
 
 @contextmanager
@@ -93,3 +99,16 @@ def test_a_success_that_was_lost_does_not_hide_that_the_next_window_is_missed(sh
         # The next of its windows has been due since, so that a success now would be taken for that one's.
         shell(*daily, "--scheduled-at", "2026-03-12T03:00Z", "--", "false")
         assert monitor.checks[CHECK].flips == ["down"]
+
+
+@pytest.mark.skipif(not LIBRARY, reason="needs libfaketime")
+def test_a_start_before_its_due_time_is_not_taken_for_the_slot_before(shell: Shell) -> None:
+    ahead_s = from_rfc3339("2026-03-10T02:59:58Z") / 1_000_000 - time.time()
+    clock = {"LD_PRELOAD": LIBRARY, "FAKETIME": f"{ahead_s:+.3f}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    with Healthchecks() as monitor:
+        url = monitor.add(CHECK, grace_s=GRACE_S, schedule="0 3 * * *")
+        monitor.pass_time(ahead_s)
+        started = shell("run", "-j", "x", "-s", "0 3 * * *", "-z", "UTC", "--ping", url, "--", "true", environ=clock)
+        assert (started.returncode, started.stderr) == (0, "")
+        monitor.pass_time(GRACE_S)  # it is 03:10 by now
+        assert monitor.checks[CHECK].status == "up"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_the_node_exporter_passes_on_every_sample(shell: Shell, collector: tuple
     written, read = (directory / "runguard.prom").read_text(), get(url)
     assert "node_textfile_scrape_error 0" in read
     assert samples(read).keys() == samples(written).keys()
-    assert len(samples(read)) == 18
+    assert len(samples(read)) == 20
     store = f'store="{shell.state}/db/runguard.sqlite"'
     assert samples(read)[f'runguard_last_exit_status{{job_name="letters",{store}}}'] == "3"
     assert samples(read)[f'runguard_running_since_timestamp_seconds{{job_name="backup",{store}}}'] == "NaN"
@@ -69,6 +70,40 @@ def test_a_store_in_a_directory_of_any_name_breaks_no_scrape(shell: Shell, colle
     read = get(url)
     assert "node_textfile_scrape_error 0" in read
     assert '/a \\"b\\" \\\\ \\\\n é \\\\xff/db/runguard.sqlite' in read
+
+
+# Pushgateway
+
+
+def group(text: str) -> dict[str, str]:
+    """Return the samples of the group of the job letters by name."""
+    found = re.findall(r'^(\w+)\{instance="db1",job="letters"\} (\S+)$', text, re.MULTILINE)
+    return {name: value for name, value in found if not name.endswith("duration_seconds")}
+
+
+@needs("prometheus-pushgateway")
+def test_a_failure_leaves_the_last_success_with_the_pushgateway(shell: Shell) -> None:
+    with daemon("prometheus-pushgateway", "--persistence.file=") as gateway:
+        run = ("run", "-j", "letters", "--ping", f"{gateway}/metrics/job/letters/instance/db1", "--")
+        assert shell(*run, "true").stderr == ""
+        succeeded = group(get(f"{gateway}/metrics"))
+        assert shell(*run, "sh", "-c", "kill -9 $$").stderr == ""
+        failed = group(get(f"{gateway}/metrics"))
+    assert (succeeded["runguard_last_exit_status"], failed["runguard_last_exit_status"]) == ("0", "137")
+    finish, success = "runguard_last_finish_timestamp_seconds", "runguard_last_success_timestamp_seconds"
+    assert succeeded[success] == succeeded[finish] == failed[success]
+    assert float(failed[finish]) > float(failed[success])
+    assert failed["push_failure_time_seconds"] == "0"
+    assert [shell.json("show", number)[0]["pings"][0]["http_status"] for number in ("1", "2")] == [200, 200]
+
+
+@needs("prometheus-pushgateway")
+def test_the_pushgateway_finds_no_fault_with_our_whole_text(shell: Shell) -> None:
+    shell("run", "-j", "letters", "--", "true")
+    with daemon("prometheus-pushgateway", "--persistence.file=") as gateway:
+        body = shell("metrics").stdout.encode()
+        urllib.request.urlopen(f"{gateway}/metrics/job/node", body, timeout=10).close()
+        assert "runguard_store_readable" in get(f"{gateway}/metrics")
 
 
 # promtool

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from runguard import printable
+from runguard.heartbeat.styles import pushgateway
 from runguard.instant import SECOND_US
 
 if TYPE_CHECKING:
@@ -86,9 +87,11 @@ def _seconds(at_us: int | None) -> str:
 
 
 SERIES: dict[Family, Callable[[Standing], str]] = {
-    Family("runguard_last_success_timestamp_seconds", "When a run of the job last succeeded, in Unix time."): _success,
-    Family("runguard_last_exit_status", "Exit status of the job's last run; never 0 for a failure."): _exit_status,
-    Family("runguard_last_duration_seconds", "How long the job's last run took."): _duration,
+    # These are also what the Pushgateway is sent of a run.
+    Family(*pushgateway.LAST_SUCCESS): _success,
+    Family(*pushgateway.LAST_EXIT): _exit_status,
+    Family(*pushgateway.LAST_FINISH): lambda job: _seconds(job.ended.finished_us if job.ended else None),
+    Family(*pushgateway.LAST_DURATION): _duration,
     Family("runguard_missing_windows", "Windows of the last days that nobody answered in time."): (
         lambda job: str(len(job.missing))
     ),
