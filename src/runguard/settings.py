@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CATCH_UPS = ("none", "latest", "all", "merge")
 OUTPUTS = ("always", "on-failure", "never")
 OVERLAPS = ("skip", "wait", "kill", "allow")
+STRAGGLERS = ("leave", "wait", "kill")
 PING_STYLES = (
     "healthchecks", "betterstack", "kuma", "cronitor", "sentry", "snitch", "pushgateway", "template", "plain",
 )  # fmt: skip
@@ -86,6 +87,7 @@ class Settings(NamedTuple):
     output: str
     ping: str | None
     ping_style: str | None
+    stragglers: str
     scheduled_at_us: int | None
     reason: str | None
     conflict_exit: int
@@ -147,6 +149,8 @@ TABLE = (
     Setting("ping", "url", "Heartbeat address; file:/PATH reads it from a file.", metavar="URL", breaks="ping"),
     Setting("ping_style", "choice", "How the monitor wants its pings (default: recognised by host and path).",
             choices=PING_STYLES, breaks="ping"),
+    Setting("stragglers", "choice", "Processes that the command leaves behind: left alone and named in the record;"
+            " waited for, within the timeout; or told to end, KILL later.", "leave", choices=STRAGGLERS),
     Setting("scheduled_at", "moment", "The intended instant, known from elsewhere.", place=OPTION,
             field="scheduled_at_us", metavar="INSTANT"),
     Setting("reason", "text", "A person runs this by hand, and why; runs even if the window is done.", place=OPTION,

@@ -17,6 +17,7 @@ DEFAULTS = Settings(
     ping_output="on-failure", ping_body_limit=10_000, mask=(), output_head_bytes=65_536, output_tail_bytes=1_048_576,
     catch_up="none", catch_up_limit=100, command=None, grace_s=300.0, deadline_s=None, min_time_s=0.0,
     overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
+    stragglers="leave",
 )  # fmt: skip
 
 

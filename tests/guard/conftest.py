@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -39,6 +40,13 @@ class Guard(NamedTuple):
         out, err = self.process.communicate(timeout=timeout_s)
         report = json.loads(self.report_path.read_text()) if self.report_path.exists() else {}
         return Driven(self.process.returncode, out or b"", err or b"", report)
+
+
+@pytest.fixture(autouse=True)
+def own_orphans() -> Iterator[None]:
+    """Hand back to init what a guard inside the test's own process has adopted."""
+    yield
+    ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 @pytest.fixture

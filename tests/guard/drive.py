@@ -46,7 +46,8 @@ def main() -> int:
         kept = capture.kept()
         content = {
             **ended._asdict(),
-            "holders": [each._asdict() for each in ended.holders],
+            "stragglers": [each._asdict() for each in ended.stragglers],
+            "survivors": [each._asdict() for each in ended.survivors],
             "merged": child.merged,
             "program": child.program,
             "stdout": capture.stream(1)._asdict(),

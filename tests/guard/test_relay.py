@@ -66,7 +66,7 @@ def test_the_end_is_the_commands_end_and_who_keeps_the_pipe_is_named(drive: Driv
     ended = drive("sh", "-c", "(sleep 30 &); echo hi; exit 3")
     assert time.monotonic() - began_s < 3
     assert (ended.status, ended.out) == (3, b"hi\n")
-    holder = ended.report["holders"][0]
+    holder = ended.report["stragglers"][0]
     assert holder["command"] == "sleep 30"
     assert ended.report["remarks"] == [f"the command left behind {holder['pid']} (sleep 30)"]
     os.kill(holder["pid"], 9)
@@ -74,7 +74,7 @@ def test_the_end_is_the_commands_end_and_who_keeps_the_pipe_is_named(drive: Driv
 
 def test_what_a_grandchild_still_writes_is_read_to_its_end(drive: Drive) -> None:
     ended = drive("sh", "-c", "(sleep 0.2; echo late) & echo early; exit 6")
-    assert (ended.status, ended.out, ended.report["holders"]) == (6, b"early\nlate\n", [])
+    assert (ended.status, ended.out, ended.report["stragglers"]) == (6, b"early\nlate\n", [])
 
 
 def test_an_endless_grandchild_does_not_hold_us(drive: Drive) -> None:

@@ -142,11 +142,11 @@ def test_the_lock_outlives_nothing_of_a_stopped_group(guard: Drive, ready: Ready
     ended = started.finish()
     assert ended.report["signal"] == signal.SIGTERM
     assert (tmp_path / "cleaned").read_text() == "cleaned\n"
-    assert ended.report["holders"] == []
+    assert ended.report["stragglers"] == []
 
 
 def test_a_timeout_ends_the_command_with_term(drive: Drive) -> None:
-    ended = drive("sh", "-c", "trap 'echo cleaning; exit 5' TERM; sleep 60 & wait", options={"timeout_s": 0.3})
+    ended = drive("sh", "-c", "trap 'echo cleaning; exit 5' TERM; sleep 60 & wait", options={"timeout_s": 1})
     assert ended.out == b"cleaning\n"
     assert ended.report["timed_out"] is True
     assert (ended.report["exit_status"], ended.report["kill_sent"]) == (5, False)
@@ -162,18 +162,11 @@ def test_a_member_that_ignores_the_timeout_is_killed_too(drive: Drive, ready: Re
     ended = drive("sh", "-c", script, options={"timeout_s": 0.3, "kill_after_s": 0.3})
     ready()
     assert ended.report["kill_sent"] is True
-    assert ended.report["holders"] == []
+    assert ended.report["stragglers"] == []
 
 
 def test_a_command_that_ends_in_time_has_not_timed_out(drive: Drive) -> None:
     assert drive("true", options={"timeout_s": 30}).report["timed_out"] is False
-
-
-def test_a_process_that_left_the_session_is_named_after_a_timeout(drive: Drive, tmp_path: Path) -> None:
-    script = "setsid sleep 62 >/dev/null 2>&1 & sleep 62"
-    ended = drive("sh", "-c", script, options={"timeout_s": 0.3, "runs": str(tmp_path)})
-    assert [each["command"] for each in ended.report["holders"]] == ["sleep 62"]
-    os.kill(ended.report["holders"][0]["pid"], signal.SIGKILL)
 
 
 def test_a_stop_after_the_commands_end_is_no_stop_of_the_command(guard: Drive, ready: Ready, tmp_path: Path) -> None:
@@ -205,15 +198,3 @@ supervise(child, Plan((), {{}}), signals, Capture())
 print(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
 """
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"8\n"
-
-
-def test_what_the_command_leaves_is_waited_for_or_killed_on_request(drive: Drive, tmp_path: Path) -> None:
-    script = f"(sleep 0.4; echo done >{tmp_path}/$0) >/dev/null 2>&1 & exit 3"
-    waited = drive("sh", "-c", script, "waited", options={"stragglers": "wait"})
-    assert (waited.status, waited.report["holders"], (tmp_path / "waited").exists()) == (3, [], True)
-    killed = drive("sh", "-c", script, "killed", options={"stragglers": "kill"})
-    assert (killed.status, killed.report["holders"]) == (3, [])
-    left = drive("sh", "-c", script, "left")
-    assert left.status == 3
-    assert len(left.report["holders"]) >= 1
-    assert not (tmp_path / "killed").exists()

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "runguard"
 
 FLOORS = {
     # 0: words
-    "": 0, "record": 0, "errors": 0, "instant": 0, "model": 0,
+    "": 0, "record": 0, "errors": 0, "instant": 0, "model": 0, "children": 0,
     # 1: pure functions of values
     "printable": 1, "values": 1, "settings": 1, "schedule": 1, "coverage": 1, "guard.decide": 1,
     "guard.frames": 1, "store.lines": 1, "store.statements": 1, "heartbeat.styles": 1, "heartbeat.redact": 1,

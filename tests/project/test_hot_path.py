@@ -18,7 +18,7 @@ HEAVY = {
 RARE = {
     f"runguard.{name}"
     for name in (
-        "printable", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
+        "printable", "children", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
         "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
         "heartbeat.targets", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
         "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",

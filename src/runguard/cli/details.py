@@ -22,12 +22,22 @@ _OF_START = (
     "argv", "shell", "cwd", "path", "program", "inputs", "commit", "python", "version", "late_s", "parent", "because",
     "holder", "boot_id", "guard_pid", "waited_s", "ended",
 )  # fmt: skip
-_OF_FINISH = ("command_pid", "user_s", "system_s", "peak_memory_bytes", "output", "stragglers", "killed_by")
+_OF_FINISH = (
+    "command_pid",
+    "user_s",
+    "system_s",
+    "peak_memory_bytes",
+    "output",
+    "stragglers",
+    "survivors",
+    "killed_by",
+)
 _LINKS = (
     ("supersedes", "supersedes"), ("superseded by", "superseded_by"), ("inside run", "parent"),
     ("made way for", "killed_by"),
 )  # fmt: skip
 _WIDTH = 13
+_FATES = {"ended": "waited for", "stopped": "stopped too"}
 HANG = _WIDTH + 3  # where the texts begin
 
 
@@ -196,8 +206,11 @@ def _end(told: Facts) -> Iterator[tuple[str, str]]:
             label = "stdout+stderr" if output.get("merged") and name == "stdout" else name
             yield "output", f"{label}: {stream['bytes']} bytes{digest}" if stream["bytes"] else ""
         yield "", f"{output['omitted_bytes']} bytes were not kept" if output.get("omitted_bytes") else ""
-    for straggler in told["stragglers"] or ():
-        yield "left behind", f"pid {straggler.get('pid')}: {straggler.get('command')}"
+    for each in told["stragglers"] or ():
+        yield _FATES.get(str(each.get("fate")), "left behind"), f"pid {each.get('pid')}: {each.get('command')}"
+    for each in told["survivors"] or ():
+        owner = "" if each.get("uid") is None else f" (uid {each['uid']})"
+        yield "survived", f"pid {each.get('pid')}{owner}: {each.get('command')}"
 
 
 def _account(account: object) -> str:

@@ -75,5 +75,6 @@ def plan_of(
         kill_after_s=settings.kill_after_s,
         output=settings.output,
         tries_left=tries_left,
+        stragglers=settings.stragglers,
         spool_dir=places.spool,
     )

@@ -92,7 +92,14 @@ def finish_fields(
         "user_s": round(ended.user_s, 6) if ended else None,
         "system_s": round(ended.system_s, 6) if ended else None,
         "peak_memory_bytes": ended.peak_memory_bytes if ended else None,
-        "stragglers": [{"pid": each.pid, "command": masked(each.command)} for each in (ended.holders if ended else ())],
+        "stragglers": [
+            {"pid": each.pid, "command": masked(each.command), "fate": each.fate}
+            for each in (ended.stragglers if ended else ())
+        ],
+        "survivors": [
+            {"pid": each.pid, "command": masked(each.command), "uid": each.uid}
+            for each in (ended.survivors if ended else ())
+        ],
         "hashed": [code.fields(masked) for code in hashed],
     }
 

@@ -34,7 +34,7 @@ def end(holder: Holder, places: Places, prepared: Prepared, signals: Signals) ->
     _give_order(places.locks, prepared.start.job, holder.run_id, prepared.start.run_id)
     grace_s = prepared.settings.kill_after_s
     steps = (
-        (victim.guards, SIGTERM, grace_s + WEDGED_S),
+        (victim.guards, SIGTERM, 2 * grace_s + WEDGED_S),  # it ends the group, then what has left that
         (victim.workers, SIGTERM, grace_s),
         (victim.workers, SIGKILL, WEDGED_S / 2),
         (victim.guards, SIGKILL, WEDGED_S / 2),

@@ -325,7 +325,8 @@ def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> No
         return
     if done.verdict.outcome == "timed_out":
         killed = ", then killed" if done.ended.kill_sent else ""
-        voice(f"timed out after {prepared.settings.timeout_s:g} s: the command was stopped{killed}")
+        what = "what the command left behind" if done.ended.late else "the command"
+        voice(f"timed out after {prepared.settings.timeout_s:g} s: {what} was stopped{killed}")
     if done.verdict.killed_by:
         voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
     if done.verdict.why == "oom":

@@ -65,8 +65,37 @@ def age_s(ticks: int) -> float:
 
 def group_of(pid: int) -> int | None:
     """Return the process group of a process, or None where it has gone."""
+    kin = parent_and_group(pid)
+    return kin[1] if kin else None
+
+
+def parent_and_group(pid: int) -> tuple[int, int] | None:
+    """Return the parent and the process group of a process, or None where it has gone."""
     fields = _status(pid)
-    return int(fields[2]) if len(fields) > 2 else None
+    return (int(fields[1]), int(fields[2])) if len(fields) > 2 else None
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process, which may be a zombie, or None where there is none of that number."""
+    fields = _fields(pid)
+    return int(fields[1]) if len(fields) > 1 else None
+
+
+def owner_of(pid: int) -> int | None:
+    """Return the user id with which a process acts, or None where it has gone."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def environment(pid: int) -> list[bytes]:
+    """Return the environment in which a process was started, as far as we may read it."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            return (file.read(1 << 20) or b"").split(b"\0")
+    except OSError:
+        return []
 
 
 def lives(pid: int | None, ticks: int | None, boot: str) -> bool:
@@ -83,9 +112,16 @@ def command_line(pid: int) -> str:
 
 def _status(pid: int) -> list[str]:
     """Return the fields of /proc/PID/stat behind the name, the process's state first; none where it has gone."""
+    fields = _fields(pid)
+    if len(fields) < 20 or fields[0] == "X":
+        return []
+    return [] if fields[0] == "Z" and fields[17] in "01" else fields  # more threads: only the first has ended
+
+
+def _fields(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat behind the name, the process's state first."""
     text = _read(f"/proc/{pid}/stat")
-    fields = text[text.rfind(")") + 2 :].split()
-    return [] if fields[:1] in (["Z"], ["X"]) else fields
+    return text[text.rfind(")") + 2 :].split()
 
 
 def _user(uid: int) -> str:

@@ -33,7 +33,7 @@ def see_through(course: Course, signals: Signals, relay: Relay | None) -> None:
                 course.heed(number, now_s)
             course.reap()
             course.enforce_limits(now_s)
-            if until_s is None and course.over and course.group_is_done(now_s):
+            if until_s is None and course.over and course.tree_is_done(now_s):
                 until_s = now_s + course.plan.drain_s
             if until_s is not None and (now_s >= until_s or not (fds or _undelivered(relay))):
                 break

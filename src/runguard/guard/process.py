@@ -24,6 +24,7 @@ from runguard.guard import terminal
 from runguard.guard.descriptors import high_fd as high_fd
 from runguard.guard.descriptors import open_missing_stdio as open_missing_stdio
 from runguard.guard.signals import FORWARDED
+from runguard.guard.stragglers import Tree, adopt
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ class Plan(NamedTuple):
     output: str = "always"  # always | on-failure | never: what reaches our own stdout and stderr
     tries_left: bool = False  # a failure is not the last word: `on-failure` keeps quiet about it
     spool_dir: str = "/tmp"  # where `on-failure` keeps the output until the end
-    stragglers: str = "leave"  # leave | wait | kill: the rest of the group after the command's own end
+    stragglers: str = "leave"  # leave | wait | kill: what the command leaves behind
     drain_s: float = 1.5  # how long what others still write to the pipes is read after the end
     stall_s: float = 10.0  # how long, after the end, our reader may take nothing before we give it up
 
@@ -76,6 +77,7 @@ class Child(NamedTuple):
     merged: bool  # our stdout and stderr are one file, so the command's are one pipe
     started_s: float  # monotonic
     loan: terminal.Loan | None  # the terminal it has in its foreground, or may come to have
+    tree: Tree  # what descends from it
 
 
 def spawn(plan: Plan, signals: Signals) -> Child:
@@ -98,6 +100,8 @@ def spawn(plan: Plan, signals: Signals) -> Child:
         start = _Start(plan, signals, (writing[0], writing[-1]), *_standing())
         for fd in plan.inherit:
             os.set_inheritable(fd, True)
+        signals.at_child = None  # the command's end is told by wait4
+        kin = adopt()
         started_s = time.monotonic()
         pid, program = _first_that_starts(start, argv)
     except BaseException as error:
@@ -112,7 +116,7 @@ def spawn(plan: Plan, signals: Signals) -> Child:
         for fd in writing:
             os.close(fd)
     loan = terminal.Loan(pid, lent=start.foreground) if start.foreground or start.background else None
-    return Child(pid, program, tuple(reading), merged, started_s, loan)
+    return Child(pid, program, tuple(reading), merged, started_s, loan, Tree(pid, kin, plan.environ))
 
 
 def find_program(name: str, path: str | None) -> str:

@@ -28,6 +28,10 @@ from _signal import (  # type: ignore[import-not-found]
 
 from runguard.guard.descriptors import high_fd
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 STOPS: tuple[int, ...] = (SIGTERM, SIGINT, SIGHUP, SIGQUIT)  # these ask us to end
 FORWARDED: tuple[int, ...] = (*STOPS, SIGUSR1, SIGUSR2)
 
@@ -36,16 +40,18 @@ class Signals:
     """What came since `listen`, in order, in `received`; `fd` becomes readable when something comes.
 
     `ignored` are the signals that were ignored at our start: the command ignores them too, and so do we.
-    `mask` is the signal mask at our start. A byte written to `poke_fd` makes `fd` readable too.
+    `mask` is the signal mask at our start. A byte written to `poke_fd` makes `fd` readable too. `at_child` is called
+    when a child has ended, between any two steps of ours; it must not raise.
     """
 
-    __slots__ = ("_taken", "fd", "ignored", "mask", "poke_fd", "received")
+    __slots__ = ("_taken", "at_child", "fd", "ignored", "mask", "poke_fd", "received")
 
     def __init__(self, fd: int, write_fd: int, ignored: frozenset[int], mask: frozenset[int]) -> None:
         self.fd = fd
         self.ignored = ignored
         self.mask = mask
         self.received: list[int] = []
+        self.at_child: Callable[[], object] | None = None
         self.poke_fd = write_fd
         self._taken = 0
 
@@ -89,11 +95,12 @@ def listen() -> Signals:
     for number in FORWARDED:
         if number not in ignored:
             signal(number, note)
+
+    def wake(_number: int, _frame: object) -> None:
+        if signals.at_child is not None:  # else the byte in the wakeup pipe is all that is needed
+            signals.at_child()
+
     # Ignored, the kernel would throw our children's statuses away; blocked, we would sleep through their ends.
-    signal(SIGCHLD, _wake_only)
+    signal(SIGCHLD, wake)
     pthread_sigmask(SIG_UNBLOCK, (SIGCHLD,))
     return signals
-
-
-def _wake_only(_number: int, _frame: object) -> None:
-    """The byte in the wakeup pipe is all that is needed."""

@@ -1,7 +1,7 @@
 """Waiting for a command: one loop over its end, its output, signals, time limits and slow work beside it.
 
-The steps of a run's end: the command exits; where we stop it (time limit, signal), its group becomes empty; its pipes
-are read to their end, or as far as it wrote them; our own outlets take the rest.
+The steps of a run's end: the command exits; where we stop it (time limit, signal), or are to wait, nothing is left of
+what descends from it; its pipes are read to their end, or as far as it wrote them; our own outlets take the rest.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import os
 import select
 import time
 
-from runguard.guard import last_resort, stragglers
+from runguard.guard import last_resort
 from runguard.guard.course import Course
 from runguard.guard.relay import Relay
 from runguard.guard.signals import STOPS
 from runguard.guard.stopping import HURRIED_S
-from runguard.guard.stragglers import Straggler
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from runguard.guard.process import Child, Plan
     from runguard.guard.runfile import RunFile
     from runguard.guard.signals import Signals
+    from runguard.guard.stragglers import Straggler
 
 _RUNNING, _EMPTYING, _DRAINING, _DELIVERING, _OVER = range(5)
-_GROUP_LOOK_S = 0.02  # between looks whether a group is empty
 _STALL_LOOK_S = 0.25
 # The mirror lags behind by this much: a little where little is written, so that each line is there almost at once.
 _MIRROR_SOON_S, _MIRROR_LATE_S, _MIRROR_LITTLE_BYTES = 0.01, 0.1, 64 << 10
@@ -51,13 +50,15 @@ class Ended(NamedTuple):
     exit_status: int | None  # None: by a signal
     signal: int | None
     timed_out: bool
+    late: bool  # it had ended in time, and what it left behind timed out
     kill_sent: bool
     stop_signal: int | None  # we were told to stop before the command had ended
     duration_s: float
     user_s: float
     system_s: float
     peak_memory_bytes: int | None  # None: not above our own, which the kernel counts in, or ours is not known
-    holders: tuple[Straggler, ...]  # what the command left behind
+    stragglers: tuple[Straggler, ...]  # what the command left behind
+    survivors: tuple[Straggler, ...]  # what we could not stop of it
     remarks: tuple[str, ...]
 
 
@@ -71,9 +72,9 @@ def supervise(
 ) -> Ended:
     """Wait for the command and return how it ended, its output relayed and captured. Never raises an Exception.
 
-    Signals are forwarded to its group; a time limit or a stop signal ends the whole group, with KILL where it does
-    not heed. Of other children of ours nothing is noticed. Whatever fails meanwhile, the command has been reaped when
-    this returns; a remark tells of it.
+    Signals are forwarded to its group; a time limit or a stop signal ends everything that descends from it, with KILL
+    where it does not heed. Other children of ours are left alone. Whatever fails meanwhile, the command has been reaped
+    when this returns; a remark tells of it. What it left behind is reaped until we end ourselves.
     """
     course = Course(child, plan)
     supervision: _Supervision | None = None
@@ -86,8 +87,10 @@ def supervise(
             course.remarks.append(last_resort.describe(error))
         # Outside of `except`: the traceback would keep alive what filled the memory.
         last_resort.see_through(course, signals, supervision.relay if supervision is not None else None)
-        return _ended(course, None, (), ())
+        return _ended(course, None, ())
     finally:
+        if not child.tree.reap_quietly():
+            signals.at_child = child.tree.reap_quietly
         if child.loan is not None:
             child.loan.end()
 
@@ -117,7 +120,6 @@ class _Supervision:
         self.drain_until_s = 0.0
         self.patience_s = self.plan.stall_s
         self.mirrored_s = 0.0
-        self.holders: tuple[Straggler, ...] = ()
         self.own_peak_kib = _own_peak_kib()
 
     def run(self) -> None:
@@ -138,7 +140,7 @@ class _Supervision:
         """Return what became of the command."""
         unkept = (self.capture.remark, self.runfile.remark if self.runfile is not None else None)
         remarks = (*(remark for remark in unkept if remark), *self.relay.remarks)
-        return _ended(self.course, self.own_peak_kib, self.holders, remarks)
+        return _ended(self.course, self.own_peak_kib, remarks)
 
     def _serve(self, events: list[tuple[int, int]]) -> None:
         """Handle what poll reported."""
@@ -161,26 +163,25 @@ class _Supervision:
                 self.patience_s = min(self.patience_s, HURRIED_S)
 
     def _reap(self) -> None:
-        if self.phase == _RUNNING:
-            self.course.reap()
-            if self.course.over:
-                self.phase = _EMPTYING
+        self.course.reap()
+        if self.phase == _RUNNING and self.course.over:
+            self.phase = _EMPTYING
 
     def _advance(self, now_s: float) -> None:
         """Go on to the next phase, or the one after it, where this one is over."""
         if self.phase <= _EMPTYING:
             self.course.enforce_limits(now_s)
-        if self.phase == _EMPTYING and self.course.group_is_done(now_s):
+        if self.phase == _EMPTYING and self.course.tree_is_done(now_s):
             self.phase = _DRAINING
             self.drain_until_s = now_s + self.plan.drain_s
             self.relay.mark_end()
         if self.phase >= _DRAINING and self.relay.stalled(now_s, self.patience_s):
             self.relay.give_up()
         if self.phase == _DRAINING and self._is_drained(now_s):
-            self._name_holders()
+            self.course.name_stragglers(list(self.relay.sources), self.runfile.fd if self.runfile else None)
             self.phase = _DELIVERING
             tolerated = self.course.status == 0 or self.plan.tries_left
-            self.relay.conclude(succeeded=tolerated and not self.course.stopping.begun)
+            self.relay.conclude(succeeded=tolerated and self.course.ended_by_itself())
         if self.phase == _DELIVERING and self.relay.delivered():
             self.phase = _OVER
             self.relay.end()
@@ -188,23 +189,6 @@ class _Supervision:
 
     def _is_drained(self, now_s: float) -> bool:
         return not self.relay.sources or (now_s >= self.drain_until_s and self.relay.drained())
-
-    def _name_holders(self) -> None:
-        """Find what the command left behind, where there is a sign of it: looking costs a walk through /proc."""
-        fds = list(self.relay.sources)
-        group = stragglers.group_exists(self.child.pid)
-        if group and not fds:
-            time.sleep(_GROUP_LOOK_S)  # a `tee` that has just closed its pipe is about to end
-            group = stragglers.group_exists(self.child.pid)
-        if not (fds or group or self.course.stopping.begun):
-            return
-        if self.runfile is not None:
-            fds.append(self.runfile.fd)  # inherited: also those with other outputs and of other sessions have it
-        self.holders = stragglers.describe([*stragglers.holding(fds), *stragglers.members(self.child.pid)])
-        if self.holders:
-            named = ", ".join(f"{each.pid} ({each.command})" for each in self.holders[:3])
-            more = f" and {len(self.holders) - 3} more" if len(self.holders) > 3 else ""
-            self.course.remarks.append(f"the command left behind {named}{more}")
 
     def _mirror(self, now_s: float, *, everything: bool = False) -> None:
         if self.runfile is not None and (everything or now_s >= self._mirror_at_s()):
@@ -226,7 +210,7 @@ class _Supervision:
             if limit_s is not None:
                 at_s.append(limit_s)
         if self.phase == _EMPTYING:
-            at_s.append(now_s + _GROUP_LOOK_S)
+            at_s.append(now_s + self.course.look_after_s())
         elif self.phase == _DRAINING:
             waits_for_reader = any(source.paused for source in self.relay.sources.values())
             at_s.append(now_s + _STALL_LOOK_S if waits_for_reader else self.drain_until_s)
@@ -255,7 +239,7 @@ class _Supervision:
             return
 
 
-def _ended(course: Course, own_peak_kib: int | None, holders: tuple[Straggler, ...], remarks: tuple[str, ...]) -> Ended:
+def _ended(course: Course, own_peak_kib: int | None, remarks: tuple[str, ...]) -> Ended:
     """Return the end of a course that is over; a peak is only told where our own is known."""
     exit_status, signal = None, None
     if course.status is not None:
@@ -270,13 +254,15 @@ def _ended(course: Course, own_peak_kib: int | None, holders: tuple[Straggler, .
         exit_status,
         signal,
         course.timed_out,
+        course.late,
         course.stopping.killed,
         course.stop_signal,
         course.ended_s - course.child.started_s,
         usage.ru_utime if usage is not None else 0.0,
         usage.ru_stime if usage is not None else 0.0,
         peak_kib * 1024 if own_peak_kib is not None and peak_kib > own_peak_kib else None,
-        holders,
+        tuple(course.stragglers),
+        tuple(course.survivors),
         (*course.remarks, *refused, *remarks),
     )
 

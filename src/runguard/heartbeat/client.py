@@ -13,6 +13,7 @@ import sys
 import time
 from _signal import SIGHUP, SIGINT, SIGKILL, SIGTERM  # type: ignore[import-not-found]
 
+from runguard.children import HELPERS
 from runguard.heartbeat.body import MOST_BYTES
 from runguard.record import NamedTuple
 
@@ -123,6 +124,7 @@ def launch(message: Mapping[str, object], environ: Mapping[str, str]) -> Sending
         os.set_blocking(sending.request_fd, False)
         os.set_blocking(sending.fd, False)
         sending.pid = _spawn(request_end, result_end, environ)
+        HELPERS.add(sending.pid)
     except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
         why = error.strerror if isinstance(error, OSError) else None
         sending.failure = f"the helper could not be started: {why or type(error).__name__}"
@@ -277,6 +279,8 @@ def _reap(sending: Sending, *, kill: bool) -> str:
             _, status = os.waitpid(pid, 0)
     except OSError:
         return ""  # reaped by somebody else
+    finally:
+        HELPERS.discard(pid)
     code = os.waitstatus_to_exitcode(status)
     return f" (signal {-code})" if code < 0 else f" (status {code})"
 
