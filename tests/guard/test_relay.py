@@ -6,8 +6,9 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -16,6 +17,13 @@ Ready = Callable[[], bytes]
 
 SLOW = {"stall_s": 0.5}
 NOTHING_KEPT = {"limits": [0, 0]}  # where the report must be small
+
+
+def sha256_of(stream: IO[bytes]) -> str:
+    seen = hashlib.sha256()
+    while chunk := stream.read(1 << 20):
+        seen.update(chunk)
+    return seen.hexdigest()
 
 
 def undelivered(report: dict[str, Any]) -> int:
@@ -49,6 +57,52 @@ def test_200_mb_come_through_a_pipe_unchanged(guard: Drive) -> None:
     assert size == 200_000_000
     assert report["stdout"] == {"bytes": 200_000_000, "sha256": seen.hexdigest()}
     assert report["omitted_bytes"] == 200_000_000 - (64 << 10) - (1 << 20)
+
+
+def test_what_nobody_wants_to_keep_is_counted_and_not_hashed(guard: Drive) -> None:
+    started = guard("sh", "-c", "yes 0123456789abcdef | head -c 50000000; echo end", options=NOTHING_KEPT)
+    # { yes 0123456789abcdef | head -c 50000000; echo end; } | sha256sum
+    assert sha256_of(started.process.stdout) == "6ee1ee6fb6d18e87ed9847c6c2f5b7247edcbe3ecbdb5b343f3a3df0a1d68cdf"
+    report = started.finish().report
+    assert report["stdout"] == {"bytes": 50_000_004, "sha256": None}
+    assert (report["head"], report["tail"], report["omitted_bytes"]) == ("", "", 50_000_004)
+
+
+@pytest.mark.parametrize("options", [{}, NOTHING_KEPT], ids=["kept", "nothing kept"])
+def test_much_to_both_streams_at_once_comes_through_each(guard: Drive, options: dict[str, Any]) -> None:
+    script = "yes err | head -c 20000000 >&2 & yes out | head -c 20000000; wait"
+    started = guard("sh", "-c", script, options=options)
+    with ThreadPoolExecutor() as pool:
+        seen = list(pool.map(sha256_of, (started.process.stdout, started.process.stderr)))
+    assert seen == [  # yes out | head -c 20000000 | sha256sum; the same of err
+        "f68a036653afad94e0ebc972dba5cf088a626abfb2bc552d00154ca17e4ac00c",
+        "5fdab6f3fcf06dca29b05f447304a13ce9263e9485e9a874322f79d6709aba7a",
+    ]
+    started.process.stdout = started.process.stderr = None
+    report = started.finish().report
+    assert [report[name]["bytes"] for name in ("stdout", "stderr")] == [20_000_000, 20_000_000]
+    assert options or [report[name]["sha256"] for name in ("stdout", "stderr")] == seen
+
+
+def test_where_the_kernel_passes_nothing_on_it_is_written(drive: Drive) -> None:
+    script = 'import sys; sys.modules["ctypes"] = None; del sys.argv[0]; exec(open(sys.argv[0]).read())'
+    ended = drive("sh", "-c", "yes 0123456789abcdef | head -c 20000000",
+                  wrapper=["sh", "-c", 'p=$1; shift; exec $p -c "$0" "$@"', script])  # fmt: skip
+    # yes 0123456789abcdef | head -c 20000000 | sha256sum
+    assert ended.report["stdout"]["sha256"] == "faa762b885a1719c907159202a12c2f411123104d14255866716943ffa203c97"
+    assert hashlib.sha256(ended.out).hexdigest() == ended.report["stdout"]["sha256"]
+
+
+@pytest.mark.parametrize("options", [{}, NOTHING_KEPT], ids=["kept", "nothing kept"])
+def test_after_a_reader_that_stopped_comes_every_byte(guard: Drive, options: dict[str, Any]) -> None:
+    started = guard("sh", "-c", "yes 0123456789abcdef | head -c 20000000; exit 3", options=options)
+    began = started.process.stdout.read(1 << 20)
+    time.sleep(1.3)  # longer than output waits to be passed on inside the kernel
+    whole = began + started.process.stdout.read()
+    # yes 0123456789abcdef | head -c 20000000 | sha256sum
+    assert hashlib.sha256(whole).hexdigest() == "faa762b885a1719c907159202a12c2f411123104d14255866716943ffa203c97"
+    ended = started.finish()
+    assert (ended.status, ended.report["stdout"]["bytes"], ended.report["remarks"]) == (3, 20_000_000, [])
 
 
 def test_a_file_gets_every_byte_and_keeps_its_offset(drive: Drive, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ RARE = {
     f"runguard.{name}"
     for name in (
         "printable", "children", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
-        "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
+        "guard.passing", "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
         "heartbeat.targets", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
         "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",
         "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",

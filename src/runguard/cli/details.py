@@ -202,9 +202,9 @@ def _end(told: Facts) -> Iterator[tuple[str, str]]:
         streams = [("stdout and stderr", output)] if output.get("merged") and "bytes" in output else []
         streams = streams or [(name, output[name]) for name in ("stdout", "stderr") if output.get(name)]
         for name, stream in streams:
-            digest = f", sha256 {stream['sha256']}" if stream.get("sha256") else ""
+            digest = f"sha256 {stream['sha256']}" if stream.get("sha256") else "not hashed"
             label = "stdout+stderr" if output.get("merged") and name == "stdout" else name
-            yield "output", f"{label}: {stream['bytes']} bytes{digest}" if stream["bytes"] else ""
+            yield "output", f"{label}: {stream['bytes']} bytes, {digest}" if stream["bytes"] else ""
         yield "", f"{output['omitted_bytes']} bytes were not kept" if output.get("omitted_bytes") else ""
     for each in told["stragglers"] or ():
         yield _FATES.get(str(each.get("fate")), "left behind"), f"pid {each.get('pid')}: {each.get('command')}"

@@ -36,7 +36,10 @@ class Fresh(NamedTuple):
 
 
 class Capture:
-    """Counts, hashes and keeps the ends of what `feed` gives it."""
+    """Counts, hashes and keeps the ends of what `feed` gives it.
+
+    Where neither end is to be kept, nothing is `wanted` of the bytes: they are counted, and not hashed.
+    """
 
     __slots__ = (
         "_closed",
@@ -48,6 +51,7 @@ class Capture:
         "_tail_bytes",
         "_tail_limit",
         "remark",
+        "wanted",
     )
 
     def __init__(self, head_limit: int = HEAD_BYTES, tail_limit: int = TAIL_BYTES) -> None:
@@ -58,7 +62,8 @@ class Capture:
         self._head_bytes = 0
         self._tail_bytes = 0  # held: at least the limit where there were as many, at most one read more
         self._closed = head_limit == 0
-        self._streams = (StreamHash(), StreamHash())
+        self.wanted = head_limit > 0 or tail_limit > 0
+        self._streams = (StreamHash(wanted=self.wanted), StreamHash(wanted=self.wanted))
         self.remark: str | None = None  # why less is kept than the limits allow
 
     @property
@@ -77,10 +82,17 @@ class Capture:
     def feed(self, stream: int, at_ms: int, data: bytes) -> None:
         """Take what `stream` wrote `at_ms` after the start. Where there is no memory to keep it, it is only counted."""
         self._streams[stream - 1].feed(data)
+        if not self.wanted:
+            return
         try:
             self._keep(stream, at_ms, data)
         except MemoryError:
             self.keep_less()
+
+    def pass_by(self, stream: int, length: int) -> None:
+        """Count bytes of the stream that nobody has seen; only where nothing is `wanted` of them."""
+        assert not self.wanted
+        self._streams[stream - 1].bytes += length
 
     def keep_less(self) -> bool:
         """Make room in memory: let the tail go and keep a shorter one from now on; without a tail, let the head go.

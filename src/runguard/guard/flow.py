@@ -48,6 +48,7 @@ _FOR_THE_END = (
     "runguard.printable",
     "runguard.guard.excerpts",
     "runguard.guard.leftovers",
+    "runguard.guard.passing",
     "runguard.guard.spool",
     "runguard.store.faults",
     "runguard.store.reconciling",

@@ -27,20 +27,20 @@ class Total(NamedTuple):
     """One whole stream."""
 
     bytes: int
-    sha256: str | None  # None: there was no memory for it
+    sha256: str | None  # None: nobody wanted it, or there was no memory for it
 
 
 class StreamHash:
-    """Size and SHA-256 of what `feed` is given."""
+    """Size and, where `wanted`, SHA-256 of what `feed` is given."""
 
     __slots__ = ("_beside", "_first", "_hash", "_lost", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, *, wanted: bool = True) -> None:
         self.bytes = 0
         self._first: list[bytes] = []
         self._hash: _Hash | None = None
         self._beside: _Beside | None = None
-        self._lost = False
+        self._lost = not wanted
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""

@@ -1,7 +1,8 @@
 """Our own stdout and stderr, written without ever making the loop wait.
 
 They are shared with others, so they cannot be made non-blocking. A regular file or /dev/null is written at once;
-anything else (pipe, terminal, socket) by a thread of its own, which takes from a queue.
+anything else (pipe, terminal, socket) by a thread of its own, which takes from a queue. Much output for a pipe is
+passed on inside the kernel (see passing.py).
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from runguard.guard.passing import Passage
+
 QUEUE_BYTES = 2 << 20  # with more than this waiting, no more is read from the command's pipe
 _RESUME_BYTES = QUEUE_BYTES // 2
 _LARGEST_WRITE = 256 << 10
+_QUEUE_AFTER_S = 1.0  # where nothing could be passed on
 _SMALLEST_WRITE = 4096  # to a slow reader, so that its progress shows
 _SLOW_S = 0.02
 _POOR_S = 0.05  # until memory is tried for again
@@ -37,20 +41,26 @@ class Outlet:
     """Where one stream goes. `fd` is 1 or 2; `poke_fd` wakes the loop when the queue has become short.
 
     `gone` is true when nobody reads any more; what is put then is dropped silently. `dropped` counts the bytes that
-    could not be written for another reason, `error` says which.
+    could not be written for another reason, `error` says which. `full` is true when our pipe had no room for what is
+    passed on; whoever owns the loop clears it when poll says that it has.
     """
 
     __slots__ = (
         "_accepted",
         "_direct",
+        "_empties",
+        "_may_pass",
+        "_passage",
         "_poke_at",
         "_poke_fd",
         "_queue",
+        "_waits_since_s",
         "_widened",
         "abandoned",
         "dropped",
         "error",
         "fd",
+        "full",
         "gone",
         "settled",
     )
@@ -58,6 +68,7 @@ class Outlet:
     def __init__(self, fd: int, poke_fd: int) -> None:
         self.fd = fd
         self.gone = False
+        self.full = False
         self.abandoned = 0  # bytes put, or still waiting, after it was gone
         self.dropped = 0
         self.error: OSError | None = None
@@ -67,9 +78,13 @@ class Outlet:
         self._poke_at = -1
         self._widened = False
         self._queue: SimpleQueue[bytes | None] | None = None
+        self._passage: Passage | None = None
         found = os.fstat(fd)
         plain_device = stat.S_ISCHR(found.st_mode) and found.st_rdev in _PLAIN_DEVICES
         self._direct = stat.S_ISREG(found.st_mode) or plain_device
+        self._may_pass = stat.S_ISFIFO(found.st_mode)
+        self._empties = False  # the queue, because then output can be passed on
+        self._waits_since_s = 0.0  # with it; 0: it does not wait
 
     @property
     def queued(self) -> int:
@@ -96,9 +111,55 @@ class Outlet:
             widen_pipe(self.fd)
         self._queue.put(data)
 
+    def pass_on(self, from_fd: int, most: int, *, wanted: bool) -> int | None:
+        """Pass on up to `most` of what the pipe `from_fd` has, and return how many bytes that was.
+
+        With `wanted` they are still to be read. 0: it cannot be done, or `from_fd` is at its end. None: it is
+        `congested` now.
+        """
+        if not self._may_pass or self.gone:
+            return 0
+        if self.queued:
+            self._empties = True
+            self._waits_since_s = time.monotonic()
+            return None
+        try:
+            if self._passage is None:
+                self._passage = self._open_passage(wanted=wanted)
+            passed = self._passage(from_fd, most) if self._passage is not None else 0
+        except BlockingIOError:
+            self.full = True
+            self._waits_since_s = self._waits_since_s or time.monotonic()
+            return None
+        except OSError as error:
+            if error.errno in _GONE:
+                self._fail(error, 0)
+            self._may_pass = False
+            return 0
+        self._accepted += passed
+        self.settled += passed
+        self._waits_since_s = 0.0
+        return passed
+
+    def waits(self) -> bool:
+        """Return whether output waits to be passed on; after a second it does not: then it is queued again.
+
+        A command that would end soon shall not be held up by a reader who has stopped.
+        """
+        if not (self.full or self._empties):
+            return False
+        if time.monotonic() - self._waits_since_s >= _QUEUE_AFTER_S:
+            self._may_pass = self.full = self._empties = False
+        return self._may_pass
+
     def congested(self) -> bool:
-        """Return whether the queue is full; then the loop is poked when half of it is written."""
-        return self._ask(QUEUE_BYTES, _RESUME_BYTES)
+        """Return whether it takes no more now; then the loop is poked when half of a full queue is written.
+
+        Before anything is passed on, the queue becomes empty. Of a `full` pipe poll tells.
+        """
+        if self._empties:
+            self._empties = self.busy()
+        return self.full or self._empties or self._ask(QUEUE_BYTES, _RESUME_BYTES)
 
     def busy(self) -> bool:
         """Return whether anything is queued; then the loop is poked when nothing is."""
@@ -108,6 +169,7 @@ class Outlet:
         """Drop what is queued, and count it as `abandoned`; one write may be stuck for ever."""
         self.abandoned += self.queued
         self.gone = True
+        self.full = False
 
     def end(self) -> None:
         """Let the thread end when its queue is empty."""
@@ -128,6 +190,18 @@ class Outlet:
             if self.queued <= self._poke_at or self.gone:
                 self._poke_at = -1
                 self._poke()
+
+    def _open_passage(self, *, wanted: bool) -> Passage | None:
+        try:
+            from runguard.guard.passing import passage  # only for much output
+
+            found = passage(self.fd, wanted=wanted)
+        except (ImportError, MemoryError):
+            found = None
+        self._may_pass = found is not None
+        if found is not None:
+            widen_pipe(self.fd)
+        return found
 
     def _ask(self, limit: int, poke_at: int) -> bool:
         if self.queued <= limit or self.gone:

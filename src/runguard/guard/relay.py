@@ -37,6 +37,7 @@ class _Source:
         "had_little",
         "lean",
         "outlet",
+        "passed",
         "paused",
         "read_since_end",
         "stream",
@@ -51,12 +52,14 @@ class _Source:
         self.lean = False  # there was no memory to read more
         self.capacity = 0
         self.paused = False
+        self.passed = 0  # bytes that were passed on and are still to be read
         self.read_since_end = 0
         self._recent_bytes = 0
         self._recent_from_s = 0.0
 
     def judge(self, length: int, now_s: float) -> None:
-        """Read more at once from a pipe that has become busy; note where a busy one had little this time."""
+        """Take more at once from a pipe that has become busy; note where a busy one had little this time."""
+        self.read_since_end += length
         if self.lean:
             return
         if self.at_once == _LARGE_READ_BYTES:
@@ -105,30 +108,32 @@ class Relay:
             poll.register(fd, select.POLLIN)
 
     def read(self, fd: int) -> None:
-        """Read once what the readable pipe `fd` has, and pass it on."""
+        """Take once what the readable pipe `fd` has, and pass it on."""
         source = self.sources[fd]
         if source.had_little:
             time.sleep(_GATHER_S)  # or reader and writer of many small pieces would take turns, a piece at a time
-        try:
-            data = os.read(fd, source.at_once)
-        except MemoryError:  # `ulimit -v`
-            if not (source.ask_less() or self._capture.keep_less()):
-                raise
+        if source.at_once == _LARGE_READ_BYTES and not source.passed and not self._pass_on(source):
             return
-        if not data:
-            self._close(source)
-            return
-        now_s = time.monotonic()
-        source.judge(len(data), now_s)
-        source.read_since_end += len(data)
-        if source.outlet is not None:
-            if self._spooling:
-                self._keep_for_later(source.stream, data)
-            elif self._backlog is not None:
-                self._backlog = _followed_by(self._backlog, iter([(source.stream, data)]))
-            else:
-                source.outlet.put(data)
-        self._capture.feed(source.stream, int((now_s - self._started_s) * 1000), data)
+        while True:
+            try:
+                data = os.read(fd, min(source.passed or source.at_once, source.at_once))
+            except MemoryError:  # `ulimit -v`
+                if not (source.ask_less() or self._capture.keep_less()):
+                    raise
+                return
+            if not data:
+                self._close(source)
+                return
+            self._take(source, data)
+            if not source.passed:
+                return
+
+    def ready(self, fd: int) -> None:
+        """There is room again in our own `fd`, 1 or 2, that had been full; or nobody reads it any more."""
+        self._poll.unregister(fd)
+        for outlet in self._outlets.values():
+            if outlet.fd == fd:
+                outlet.full = False
 
     def balance(self) -> None:
         """Pause pipes whose outlet is full, resume them, and close those whose outlet has lost its reader."""
@@ -139,6 +144,7 @@ class Relay:
             if outlet.gone and not self._gave_up:
                 self._close(source)  # the command's next write finds it closed, as it would without us
                 continue
+            outlet.waits()
             pause = self._backlog is not None or outlet.congested()
             if pause != source.paused:
                 source.paused = pause
@@ -146,6 +152,10 @@ class Relay:
                     self._poll.unregister(source.fd)
                 else:
                     self._poll.register(source.fd, select.POLLIN)
+
+    def waits(self) -> bool:
+        """Return whether output waits to be passed on, which is to be looked at again soon."""
+        return any(outlet.waits() for outlet in self._outlets.values())
 
     def pump(self) -> bool:
         """Pass on a piece of the backlog; return whether there may be more that can be passed on at once."""
@@ -178,7 +188,7 @@ class Relay:
         """
         waiting = select.poll()
         for source in self.sources.values():
-            if source.paused:
+            if source.paused or source.passed:
                 return False
             if source.read_since_end < source.capacity:
                 waiting.register(source.fd, select.POLLIN)
@@ -203,7 +213,7 @@ class Relay:
     def stalled(self, now_s: float, patience_s: float) -> bool:
         """Return whether something waits for our reader, who has taken nothing for `patience_s`."""
         settled = sum(outlet.settled for outlet in self._outlets.values())
-        if settled != self._settled or not any(outlet.queued for outlet in self._outlets.values()):
+        if settled != self._settled or not any(outlet.queued or outlet.full for outlet in self._outlets.values()):
             self._settled = settled
             self._progress_s = now_s
         return now_s - self._progress_s >= patience_s
@@ -230,6 +240,38 @@ class Relay:
             if outlet.dropped and outlet.error is not None:
                 why = outlet.error.strerror or outlet.error
                 self.remarks.append(f"{outlet.dropped} bytes could not be written to our {_NAMES[outlet.fd]}: {why}")
+
+    def _pass_on(self, source: _Source) -> bool:
+        """Pass on inside the kernel what that can be done with; return whether there is anything to be read now."""
+        outlet = source.outlet
+        if outlet is None or self._spooling or self._backlog is not None:
+            return True
+        passed = outlet.pass_on(source.fd, source.at_once, wanted=self._capture.wanted)
+        if passed is None:
+            if outlet.full:
+                self._poll.register(outlet.fd, select.POLLOUT)
+            return False
+        if self._capture.wanted or not passed:
+            source.passed = passed
+            return True
+        source.judge(passed, time.monotonic())
+        self._capture.pass_by(source.stream, passed)
+        return False
+
+    def _take(self, source: _Source, data: bytes) -> None:
+        """Pass on what was read, where that has not been done, and capture it."""
+        now_s = time.monotonic()
+        source.judge(len(data), now_s)
+        if source.passed:
+            source.passed -= len(data)
+        elif source.outlet is not None:
+            if self._spooling:
+                self._keep_for_later(source.stream, data)
+            elif self._backlog is not None:
+                self._backlog = _followed_by(self._backlog, iter([(source.stream, data)]))
+            else:
+                source.outlet.put(data)
+        self._capture.feed(source.stream, int((now_s - self._started_s) * 1000), data)
 
     def _keep_for_later(self, stream: int, data: bytes) -> None:
         try:

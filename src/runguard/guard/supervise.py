@@ -12,6 +12,7 @@ import time
 
 from runguard.guard import last_resort
 from runguard.guard.course import Course
+from runguard.guard.process import STDERR
 from runguard.guard.relay import Relay
 from runguard.guard.signals import STOPS
 from runguard.guard.stopping import HURRIED_S
@@ -150,6 +151,8 @@ class _Supervision:
                 self._reap()
             elif fd in self.relay.sources:
                 self.relay.read(fd)
+            elif fd <= STDERR:
+                self.relay.ready(fd)
         self.relay.balance()
 
     def _heed_signals(self) -> None:
@@ -215,6 +218,8 @@ class _Supervision:
             waits_for_reader = any(source.paused for source in self.relay.sources.values())
             at_s.append(now_s + _STALL_LOOK_S if waits_for_reader else self.drain_until_s)
         elif self.phase == _DELIVERING:
+            at_s.append(now_s + _STALL_LOOK_S)
+        if self.relay.waits():
             at_s.append(now_s + _STALL_LOOK_S)
         if self.relay.has_backlog():
             at_s.append(now_s)
