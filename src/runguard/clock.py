@@ -8,12 +8,14 @@ from runguard.record import NamedTuple
 
 
 class Look(NamedTuple):
-    """One look at the clocks: the wall clock in UTC, and a clock that never steps for durations."""
+    """One look at the clocks: the wall clock in UTC, and two that never step, for durations."""
 
     wall_us: int
     monotonic_s: float
+    since_boot_s: float  # never steps either, and counts the time that the host was suspended
 
 
 def look() -> Look:
     """Return what the clocks say now."""
-    return Look(time.clock_gettime_ns(time.CLOCK_REALTIME) // 1000, time.monotonic())
+    wall_us = time.clock_gettime_ns(time.CLOCK_REALTIME) // 1000
+    return Look(wall_us, time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from runguard.store.reads import InARow, Ping, Run
 
 
+STEP_S = 2.0  # time servers slew what is less
 SHORT_RUN_S = 1.0  # opening the store once more costs half a millisecond
 
 
@@ -141,7 +142,13 @@ class Books:
             store = self._store()
             with store.write() as tx:
                 brought_over = self._bring_over(tx)
-                appended = tx.append("run.finish", clock.look().wall_us, fields)
+                look = clock.look()
+                stepped_s = (look.wall_us - self._start.at_us) / SECOND_US
+                stepped_s -= look.since_boot_s - self._start.at_since_boot_s
+                if abs(stepped_s) > STEP_S:
+                    during = {"run_id": self._start.run_id, "stepped_s": round(stepped_s, 3)}
+                    tx.append("clock", look.wall_us, during)
+                appended = tx.append("run.finish", look.wall_us, fields)
                 if not appended.superseded:
                     tx.keep_output(self._start.run_id, head, tail)
             self._clear(store, brought_over)
@@ -200,6 +207,7 @@ class Books:
 
     def _decide_and_record(self, tx: Transaction, fields: dict[str, Any]) -> Opening:
         store, start, settings = tx.store, self._start, self._prepared.settings
+        self._notice_steps(tx)
         alive = self._close_dead_runs(tx)
         found = answer(store, start, early_us(settings))
         decision: Proceed | Refuse
@@ -254,6 +262,17 @@ class Books:
         for remark in said:
             self._voice(remark)
         return alive
+
+    def _notice_steps(self, tx: Transaction) -> None:
+        """Record it first where the clock is before the last entry's, or the host has been started since."""
+        start = self._start
+        last_at = tx.found.partition(b'"at":"')[2].partition(b'"')[0]
+        back = bool(last_at) and rfc3339(clock.look().wall_us).encode() < last_at
+        boots = tx.store.rows("last_boot")
+        if back or (boots and boots[0] != (start.boot_id, self._prepared.author.host)):
+            from runguard.guard.steps import note  # hardly ever
+
+            note(tx, start, last_at if back else b"", boots[0] if boots else None)
 
     def _notice_clock_step(self, store: Store) -> None:
         """Remark where the real clock is before a due that a run has finished for (time.md, rule 5)."""

@@ -59,7 +59,8 @@ def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Re
     held, ended = found
     waited_s = clock.look().monotonic_s - began_s
     # The window stays that of the instant at which we were started; the run begins only now.
-    start = prepared.start._replace(at_us=clock.look().wall_us, waited_s=round(waited_s, 3), ended=ended)
+    look = clock.look()
+    start = prepared.start._replace(waited_s=round(waited_s, 3), ended=ended).begun(look.wall_us, look.since_boot_s)
     return Turn(prepared._replace(start=start), held)
 
 

@@ -66,6 +66,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
         cwd=_working_directory(),
         environ=environ,
         at_us=look.wall_us,
+        at_since_boot_s=look.since_boot_s,
         intended_us=intended_us,
         expected=_asked_for(asked, look.wall_us) if asked else _expected(settings, intended_us, say),
         asked=asked,

@@ -70,7 +70,10 @@ def next_start(prepared: Prepared, outcome: str, attempt: int) -> Prepared:
     """Return the start once more, after `attempt`, with that outcome: a run of its own, now, for the same window."""
     before = prepared.start
     replaces = Earlier(before.run_id, None, outcome, attempt, prepared.author.host)
-    start = before._replace(run_id=new_run_id(), at_us=clock.look().wall_us, waited_s=0.0, ended=(), replaces=replaces)
+    look = clock.look()
+    start = before._replace(run_id=new_run_id(), waited_s=0.0, ended=(), replaces=replaces).begun(
+        look.wall_us, look.since_boot_s
+    )
     return prepared._replace(start=start)
 
 

@@ -49,6 +49,7 @@ class Start(NamedTuple):
     cwd: str
     environ: dict[str, str]
     at_us: int  # the one look at the clock
+    at_since_boot_s: float  # and at the one that never steps
     intended_us: int  # the instant whose window is answered: at_us, or given from outside
     expected: Expected | None
     asked: Asked | None
@@ -62,6 +63,10 @@ class Start(NamedTuple):
     waited_s: float = 0.0  # for an earlier run to end
     replaces: Earlier | None = None  # the attempt before, where it is tried again without a window
     ended: tuple[Holder, ...] = ()  # earlier runs that were stopped to make way for this one
+
+    def begun(self, at_us: int, at_since_boot_s: float) -> Start:
+        """Return the same start, beginning when the clocks said this."""
+        return self._replace(at_us=at_us, at_since_boot_s=at_since_boot_s)
 
 
 def new_run_id() -> str:

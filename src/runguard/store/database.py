@@ -205,6 +205,7 @@ class Transaction:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.found = b""  # the last line of the ledger as it was found
         self._seq = 0
         self._hash = lines.FIRST_PREV
         self._appended = False
@@ -219,7 +220,8 @@ class Transaction:
             store.control("BEGIN IMMEDIATE")
             last = store.last_line()
             if last:
-                self._seq, self._hash = last[0], lines.digest(last[1])
+                self._seq, self.found = last
+                self._hash = lines.digest(self.found)
             if damage:
                 store.remark_witness(store.witness, damage)
             if seen and seen != (self._seq, self._hash):

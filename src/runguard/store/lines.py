@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
 VERSION = 1
 FIRST_PREV = "0" * 64
-KINDS = ("job.changed", "run.start", "run.finish", "run.refused", "window.waived")
+KINDS = (
+    "job.changed",
+    "run.start",
+    "run.finish",
+    "run.refused",
+    "window.waived",
+    "clock",
+    "restart",
+    "checkpoint",
+)
 # What every entry says besides the fields of its kind.
 HEADER = ("v", "seq", "prev", "kind", "at", "host", "actor", "version")
 

@@ -16,6 +16,10 @@ SELECT seq, line FROM ledger ORDER BY seq DESC LIMIT 1
 -- One line of the ledger.
 SELECT line FROM ledger WHERE seq = :seq
 
+-- name: last_boot
+-- Which boot of which host the last start belongs to.
+SELECT boot_id, host FROM run ORDER BY start_seq DESC LIMIT 1
+
 -- name: append_line
 -- Add a line to the ledger. A trigger refuses any number but the next.
 INSERT INTO ledger (seq, line) VALUES (:seq, :line)
