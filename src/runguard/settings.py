@@ -98,6 +98,8 @@ class Settings(NamedTuple):
     on_store_failure: str
     grace_s: float
     deadline_s: float | None
+    max_age_s: float | None
+    alarm_after: int
     min_time_s: float
     retry_timeouts: bool
     early_s: float
@@ -175,6 +177,10 @@ TABLE = (
             field="grace_s", metavar="D"),
     Setting("deadline", "duration", "A window is not worth running later than this after it was due (default: it is).",
             place=KEY, field="deadline_s", metavar="D"),
+    Setting("max_age", "duration", "check warns when the last success is older than this, and is critical when it is"
+            " twice as old (default: it may be).", place=KEY, field="max_age_s", metavar="D"),
+    Setting("alarm_after", "integer", "check is critical after so many refused starts in a row.", 3, place=KEY,
+            metavar="N", low=1, high=1_000_000),
     Setting("min_time", "duration", "A success that ends sooner is marked as suspect.", 0.0, place=KEY,
             field="min_time_s", metavar="D"),
     Setting("retry_timeouts", "flag", "Whether retries follow a run that was stopped at its time limit, too.", False,

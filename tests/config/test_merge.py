@@ -18,6 +18,7 @@ DEFAULTS = Settings(
     catch_up="none", catch_up_limit=100, command=None, grace_s=300.0, deadline_s=None, min_time_s=0.0,
     overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
     stragglers="leave",
+    max_age_s=None, alarm_after=3,
 )  # fmt: skip
 
 

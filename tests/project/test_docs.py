@@ -95,7 +95,7 @@ def test_readme_lists_exactly_the_keys_that_only_files_have() -> None:
 
 def test_readme_lists_exactly_the_exit_statuses() -> None:
     listed = list(keyed(section("Exit statuses")))
-    assert listed == ["N", "0", "1", "2", "70", "74", "75", "78", "124", "125", "126", "127", "128+N", "130"]
+    assert listed == ["N", "0", "1", "2", "3", "70", "74", "75", "78", "124", "125", "126", "127", "128+N", "130"]
     assert {status for status, _ in (*run.STATUSES, *commands.STATUSES)} <= set(listed)
 
 

@@ -159,6 +159,30 @@ def test_every_alert_has_a_condition_a_severity_and_a_summary() -> None:
         )
 
 
+# Monitors
+
+
+def test_nrpe_runs_a_check_that_the_command_line_takes(shell: Shell) -> None:
+    shell("run", "-j", "backup", "--", "true")
+    lines = re.findall(
+        r"^command\[\w+\]=/usr/bin/sudo -n (.+)$", (EXAMPLES / "monitors" / "nrpe.cfg").read_text(), re.M
+    )
+    assert [line.split()[0] for line in lines] == ["/usr/local/bin/runguard"] * 2
+    assert [shell(*line.split()[1:]).returncode for line in lines] == [0, 0]
+    sudoers = re.findall(r"NOPASSWD: (.+)$", (EXAMPLES / "monitors" / "nrpe.cfg").read_text(), re.M)
+    assert sudoers == [", ".join(lines)]
+
+
+def test_icinga_gives_options_that_check_takes(shell: Shell) -> None:
+    text = (EXAMPLES / "monitors" / "icinga2.conf").read_text()
+    options = re.findall(r'"(--[a-z]+)" = \{', text)
+    assert options == ["--job", "--store"]
+    assert '"/usr/local/bin/runguard", "check" ]' in text
+    shell("run", "-j", "backup", "--", "true")
+    store = str(shell.state / "db" / "runguard.sqlite")
+    assert shell("check", "--job", "backup", "--store", store).returncode == 0
+
+
 # Jobs
 
 SPRING = ("-s", "30 1 * * *", "-z", "Europe/London", "--scheduled-at", "2026-03-29T02:30+01:00")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from operator import attrgetter
 from pathlib import Path
@@ -26,7 +28,7 @@ PAGES = sorted((ROOT / "man").iterdir())
 RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
-QUERIES = ("history", "show", "windows", "missing", "next")
+QUERIES = ("history", "show", "windows", "missing", "status", "check", "next")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 
@@ -168,7 +170,7 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     [brief] = shell.json("history")
     [judged] = shell.json("windows", "--since", "2026-02-28", "--until", "2026-03-01")
     [coming] = shell.json("next", "-n", "1")
-    of_history, of_show, of_windows = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    of_history, of_show, of_windows, _ = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
     assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
     assert [listed(line) for line in lists(of_show)] == [
         [key for key in told["window"] if key not in brief["window"]],
@@ -179,6 +181,18 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
         [key for key in judged if key not in coming],
     ]
     assert [key for key in coming if key not in judged] == re.findall(r"^\.Li (\w+)$", of_windows, re.MULTILINE)
+
+
+def test_the_manual_names_exactly_the_keys_of_a_standing(shell: Shell) -> None:
+    daily = ("run", "-j", "sync", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z")
+    shell(*daily, "--", "true")
+    inside = f"{sys.executable} -m runguard run -j sync -- true; {sys.executable} -m runguard status --json"
+    [told] = json.loads(shell(*daily, "--reason", "test", "-c", inside).stdout)
+    of_status = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)[-1]
+    parts = [told[key] for key in ("last", "last_success", "newest", "holder", "refused_by")]
+    expected = [list(told), list(told["reasons"][0]), *map(list, parts), list(told["running"][0])]
+    named = [listed(line) for line in lists(of_status)]
+    assert sorted(named[:-1]) == sorted(expected)  # the last is of pings that were not delivered
 
 
 def lists(text: str) -> list[str]:

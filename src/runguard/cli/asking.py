@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from runguard import config, paths, values
@@ -71,6 +71,21 @@ def nothing_recorded(place: Place | None) -> str:
         return "nothing has been recorded yet"
     account = host.actor({}).user
     return f"nothing has been recorded yet in {place.kept.state} (account {account}; each account has its own records)"
+
+
+def chosen_jobs(records: ReadOnlyStore | None, place: Place, jobs: Sequence[str]) -> list[str]:
+    """Return `jobs`, each once, or every job on record or in the configuration where none is named.
+
+    Raises UsageError for one that neither knows, with the nearest name.
+    """
+    from runguard.report.standing import known
+
+    names = known(place.loaded, records)
+    for job in jobs:
+        if job not in names:
+            near = values.meant(job, names) if names else f"; {nothing_recorded(place)}"
+            raise UsageError(f"no job {values.short(job)} on record{near}")
+    return list(dict.fromkeys(jobs)) if jobs else names
 
 
 def known_job(records: ReadOnlyStore | None, job: str, place: Place | None = None) -> str:

@@ -8,7 +8,21 @@ import click
 from click.shell_completion import shell_complete
 
 from runguard import __version__, values
-from runguard.cli import catchup, history, metrics, missing, next, rerun, retire, run, show, waive, windows
+from runguard.cli import (
+    catchup,
+    check,
+    history,
+    metrics,
+    missing,
+    next,
+    rerun,
+    retire,
+    run,
+    show,
+    status,
+    waive,
+    windows,
+)
 from runguard.cli.options import HELP, write_statuses
 from runguard.errors import UsageError
 
@@ -17,8 +31,9 @@ TEXT = """Put runguard run in front of a crontab command, and every window gets 
 STATUSES = (
     ("N", "run and rerun: the command's own (run -h tells them all)"),
     ("0", "done"),
-    ("1", "missing: there are such windows; catchup: a run failed, or windows are left"),
-    ("2", "usage, or a name that does not exist"),
+    ("1", "missing: there are such windows; catchup: a run failed, or windows are left; check: warning"),
+    ("2", "usage, or a name that does not exist; check: critical"),
+    ("3", "check: unknown"),
     ("70", "a bug in runguard"),
     ("74", "the store cannot be read or written"),
     ("75", "refused: another run, or another catchup, is under way"),
@@ -47,6 +62,12 @@ class Group(click.Group):
 
 def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     """Do what the command line says and return the exit status. Raises RunguardError."""
+    if arguments[:1] == ["check"]:
+        return check.in_a_monitors_words(lambda: _call(arguments, environ))
+    return _call(arguments, environ)
+
+
+def _call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     group = build()
     if COMPLETION in environ:
         return shell_complete(group, {}, "runguard", COMPLETION, environ[COMPLETION])
@@ -76,6 +97,8 @@ def build() -> click.Group:
         show.show,
         windows.windows,
         missing.missing,
+        status.status,
+        check.check,
         next.next_,
         waive.waive,
         retire.retire,
@@ -105,7 +128,7 @@ def _sentence(error: click.ClickException, arguments: Sequence[str]) -> str:
             if (
                 context
                 and error.option_name in ("--job", "-j")
-                and any(each.name == "job" for each in context.command.params)
+                and any(each.name in ("job", "jobs") for each in context.command.params)
             ):
                 near = f" (JOB stands by itself: runguard {first} JOB)"
             return f"{name}no such option: {error.option_name}{near}"

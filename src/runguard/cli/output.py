@@ -36,6 +36,10 @@ OUTCOME_COLOURS = {
     "missing": "bold red",
     "waived": "blue",
     "pending": "cyan",
+    "ok": "green",
+    "warning": "yellow",
+    "critical": "bold red",
+    "unknown": "magenta",
 }
 
 
@@ -179,8 +183,12 @@ def _terminal(out: TextIO, rows: list[Row], columns: Sequence[Column]) -> None:
         justify: Literal["left", "right"] = "right" if columns[at].right else "left"
         table.add_column(columns[at].title, justify=justify, no_wrap=not columns[at].wrap, overflow="fold")
     for cells in shown:
-        table.add_row(*(Text(cells[at], OUTCOME_COLOURS.get(cells[at].partition(" ")[0], "")) for at in kept))
+        table.add_row(*(Text(cells[at], "" if columns[at].wrap else _colour(cells[at])) for at in kept))
     console.print(table)
+
+
+def _colour(cell: str) -> str:
+    return OUTCOME_COLOURS.get(cell.partition(" ")[0], "")
 
 
 def _fitted(rows: list[list[str]], columns: Sequence[Column], width: int) -> tuple[list[list[str]], list[int]]:

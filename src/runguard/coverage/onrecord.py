@@ -69,18 +69,6 @@ if TYPE_CHECKING:
         @property
         def duration_us(self) -> int | None: ...
 
-    class Delivery(Protocol):
-        """What became of one ping."""
-
-        @property
-        def event(self) -> str: ...
-        @property
-        def target(self) -> str: ...
-        @property
-        def verdict(self) -> str: ...
-        @property
-        def error(self) -> str | None: ...
-
     class Waiver(Protocol):
         """A person answered for a window by its key, or for the dues in `(since_us, until_us]`; or took it back."""
 

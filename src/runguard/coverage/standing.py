@@ -8,9 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runguard.coverage.onrecord import Delivery, Ran
+    from runguard.coverage.onrecord import Ran
     from runguard.coverage.verdicts import Judged
-    from runguard.model import Holder
+    from runguard.model import Holder, Window
 
 
 class Running(NamedTuple):
@@ -50,6 +50,15 @@ class Success(NamedTuple):
     duration_us: int | None
 
 
+class Undelivered(NamedTuple):
+    """The report of an end that no monitor has taken."""
+
+    event: str  # success | failure
+    target: str  # the address with its secrets masked
+    why: str
+    waits: bool  # in the spool, to be sent later
+
+
 class Standing(NamedTuple):
     """How a job stands at `now_us`. Windows are those of the look-back; see `report.standing`."""
 
@@ -78,9 +87,9 @@ class Standing(NamedTuple):
     failed: Sequence[Judged]
     lost: Sequence[Judged]
     suspects: Sequence[Judged]  # windows that were answered, but perhaps not well
-    undelivered: Sequence[Delivery]  # reports of the last end that no monitor has taken
+    undelivered: Sequence[Undelivered]  # of the last end, and what the spool holds
     journaled: int  # entries of its runs that wait in the journal
-    next_due_us: int | None
+    upcoming: Window | None  # the next that becomes due
 
     @property
     def last_exit(self) -> int | None:
@@ -90,6 +99,11 @@ class Standing(NamedTuple):
         if self.ended.exit_status is not None:
             return self.ended.exit_status
         return self.ended.returned if self.ended.signal is None else 128 + self.ended.signal
+
+    @property
+    def next_due_us(self) -> int | None:
+        """When the next window becomes due."""
+        return self.upcoming.due_us if self.upcoming else None
 
     @property
     def overdue(self) -> bool:

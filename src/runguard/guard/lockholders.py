@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 
-from runguard.guard import host
+from runguard.guard import host, locking
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runguard.guard.locking import Descriptor
+
     Inode = tuple[int, int]  # device, number
 
+_SHOWN_COMMAND = 200  # characters
 _SUFFIX = ".lock"
 _DELETED = " (deleted)"
 
@@ -59,7 +62,7 @@ def _holder(processes: list[tuple[int, int, bool]]) -> LockHolder:
     `processes` are (start in kernel ticks, pid, whether it took the lock), oldest first.
     """
     ticks, pid, _ = next((each for each in processes if not each[2]), processes[0])
-    return LockHolder(pid, host.command_line(pid), host.age_s(ticks), tuple(pid for _, pid, _ in processes))
+    return LockHolder(pid, _command(pid), host.age_s(ticks), tuple(pid for _, pid, _ in processes))
 
 
 def _unseen(taker: int) -> LockHolder:
@@ -67,7 +70,11 @@ def _unseen(taker: int) -> LockHolder:
     ticks = host.start_ticks(taker)
     if ticks is None or os.access(f"/proc/{taker}/fd", os.R_OK):  # it has gone, or another has its pid now
         return LockHolder(None, "", None, ())
-    return LockHolder(taker, host.command_line(taker), host.age_s(ticks), (taker,))
+    return LockHolder(taker, _command(taker), host.age_s(ticks), (taker,))
+
+
+def _command(pid: int) -> str:
+    return host.command_line(pid)[:_SHOWN_COMMAND]
 
 
 def _lock_files(locks: str) -> dict[Inode, str]:
@@ -100,47 +107,26 @@ def _takers() -> Iterator[tuple[int, int]]:
 
 def _descriptors(locks: str, files: dict[Inode, str]) -> Iterator[tuple[str, int, bool]]:
     """Yield (job, pid, whether it took the lock) of every process with a descriptor that holds one of the locks."""
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        directory = f"/proc/{name}/fd"
-        try:
-            fds = os.listdir(directory)
-        except OSError:  # another account's, or it has gone
-            continue
-        for fd in fds:
-            job = _job_of(f"{directory}/{fd}", locks, files)
-            taker = None if job is None else _taker(f"/proc/{name}/fdinfo/{fd}")
-            if job is not None and taker is not None:
-                yield job, int(name), taker == name
+    for descriptor in locking.descriptors():
+        job = _job_of(descriptor, locks, files)
+        flock = None if job is None else locking.flock_of(descriptor)
+        if job is not None and flock is not None:
+            yield job, descriptor.pid, flock.taker == descriptor.pid
 
 
-def _job_of(link: str, locks: str, files: dict[Inode, str]) -> str | None:
+def _job_of(descriptor: Descriptor, locks: str, files: dict[Inode, str]) -> str | None:
     """Return the job whose lock file the descriptor is open on, or None.
 
     The name alone is looked at first: a file on a network file system that hangs is never touched.
     """
-    try:
-        path = os.readlink(link)
-        if path.endswith(_SUFFIX):
-            found = os.stat(link)
-            return files.get((found.st_dev, found.st_ino))
-    except OSError:
-        return None
+    path = descriptor.path
+    if path.endswith(_SUFFIX):
+        try:
+            found = os.stat(descriptor.link)
+        except OSError:
+            return None
+        return files.get((found.st_dev, found.st_ino))
     directory, _, name = path.removesuffix(_DELETED).rpartition("/")
     if path.endswith(_SUFFIX + _DELETED) and directory == locks:
         return name.removesuffix(_SUFFIX)
     return None
-
-
-def _taker(fdinfo: str) -> str | None:
-    """Return the pid of who took the flock that the open file behind a descriptor holds, or None where it holds none.
-
-    `lock: 1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF`, the pid 0 where it is not known in this namespace.
-    """
-    try:
-        with open(fdinfo, encoding="ascii", errors="replace") as file:
-            rows = [line.split() for line in file if line.startswith("lock:")]
-    except OSError:
-        return None
-    return next((words[5] for words in rows if len(words) > 5 and words[2] == "FLOCK"), None)

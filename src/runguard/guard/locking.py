@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import os
 
+from runguard.record import NamedTuple
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class Descriptor(NamedTuple):
+    """An open file of a process. Following its link could block: `path` is what was read."""
+
+    pid: int
+    fd: str
+    path: str
+
+    @property
+    def link(self) -> str:
+        """The link to the file itself."""
+        return f"/proc/{self.pid}/fd/{self.fd}"
+
+
+class Flock(NamedTuple):
+    """A lock that the open file behind a descriptor holds."""
+
+    exclusive: bool
+    taker: int  # the process that took it and may have gone since; 0 where this namespace does not know it
 
 
 def by(*paths: str) -> list[int]:
@@ -16,34 +38,38 @@ def by(*paths: str) -> list[int]:
     query that looks at one, has the file open too, and holds nothing.
     """
     wanted = {os.path.realpath(path) for path in paths}
-    return sorted(pid for pid in _pids() if any(_is_locked(pid, fd) for fd in _descriptors(pid, wanted)))
+    held = ((each.pid, flock_of(each)) for each in descriptors() if each.path in wanted)
+    return sorted({pid for pid, flock in held if flock is not None and flock.exclusive})
 
 
-def _pids() -> Iterator[int]:
+def descriptors() -> Iterator[Descriptor]:
+    """Yield the open files of all processes, as far as this account may see them."""
     for name in os.listdir("/proc"):
-        if name.isdigit():
-            yield int(name)
-
-
-def _descriptors(pid: int, wanted: set[str]) -> Iterator[str]:
-    """Yield the descriptors of a process that lead to one of the files. Following a link could block: it is read."""
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:  # it has gone, or it is not ours to look at
-        return
-    for name in names:
-        try:
-            if os.readlink(f"{folder}/{name}") in wanted:
-                yield name
-        except OSError:
+        if not name.isdigit():
             continue
+        folder = f"/proc/{name}/fd"
+        try:
+            fds = os.listdir(folder)
+        except OSError:  # it has gone, or it is not ours to look at
+            continue
+        for fd in fds:
+            try:
+                yield Descriptor(int(name), fd, os.readlink(f"{folder}/{fd}"))
+            except OSError:
+                continue
 
 
-def _is_locked(pid: int, fd: str) -> bool:
-    """Return whether the open file behind a descriptor holds an exclusive lock: the kernel lists its own alone."""
+def flock_of(descriptor: Descriptor) -> Flock | None:
+    """Return the lock that the open file behind a descriptor holds, or None: the kernel lists its own alone.
+
+    `lock: 1: FLOCK ADVISORY WRITE 4711 08:01:1234 0 EOF`
+    """
     try:
-        with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii", errors="replace") as file:
-            return any(line.startswith("lock:") and "FLOCK" in line and "WRITE" in line for line in file)
+        with open(f"/proc/{descriptor.pid}/fdinfo/{descriptor.fd}", encoding="ascii", errors="replace") as file:
+            rows = [line.split() for line in file if line.startswith("lock:")]
     except OSError:
-        return False
+        return None
+    for words in rows:
+        if len(words) > 5 and words[2] == "FLOCK":
+            return Flock(words[4] == "WRITE", int(words[5]) if words[5].isdigit() else 0)
+    return None

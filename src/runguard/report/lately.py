@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from runguard.store.reads import Ping, Reader, Run
 
 UNKNOWN = "unknown"  # beside the states of liveness: this account may not ask
+_SHOWN_COMMAND = 200  # characters
 _USUAL_OF = 20  # successes
 _USUAL_FROM = 3
 _ENDS = ("success", "failure")  # what a monitor waits for
@@ -43,10 +44,10 @@ class Lately(NamedTuple):
     running: tuple[Running, ...]
     failures: int
     refusals: Refusals
-    undelivered: tuple[Ping, ...]
+    undelivered: Ping | None  # the report of the last end, where no monitor has taken it
 
 
-NEVER = Lately(None, None, None, None, (), 0, Refusals(0, None, None, None), ())
+NEVER = Lately(None, None, None, None, (), 0, Refusals(0, None, None, None), None)
 
 
 def look(store: Reader, job: str, runs: str, now_us: int) -> Lately:
@@ -105,7 +106,7 @@ def _running(store: Reader, run: Run, life: Life, now_us: int) -> Running:
         command_pid=life.command_pid,
         started_us=run.started_us,
         running_s=max(now_us - run.started_us, 0) / SECOND_US,
-        command=command,
+        command=command[:_SHOWN_COMMAND],
         state=life.state,
         because=life.because,
         overdue="",
@@ -133,7 +134,7 @@ def _holder(fields: dict[str, Any] | None) -> Holder | None:
     return Holder(**known, started_us=started_us)  # type: ignore[arg-type]
 
 
-def _undelivered(store: Reader, ended: Run | None) -> tuple[Ping, ...]:
+def _undelivered(store: Reader, ended: Run | None) -> Ping | None:
     """Return the report of the last end, where no monitor has taken it: what was sent last counts."""
     sent = [ping for ping in store.pings(ended.run_id) if ping.event in _ENDS] if ended else []
-    return tuple(ping for ping in sent[-1:] if ping.verdict != "accepted")
+    return sent[-1] if sent and sent[-1].verdict != "accepted" else None

@@ -7,11 +7,12 @@ and `history` too. Every question is a few steps along an index, however many ru
 from __future__ import annotations
 
 from runguard import config
-from runguard.coverage.standing import Holding, Standing
+from runguard.coverage.standing import Holding, Standing, Undelivered
 from runguard.guard import host, registering
 from runguard.guard.expecting import read
 from runguard.guard.judging import Moment, judged
 from runguard.guard.lockholders import holders
+from runguard.heartbeat import spool
 from runguard.instant import DAY_S, SECOND_US
 from runguard.record import NamedTuple
 from runguard.report import lately
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from runguard.coverage.verdicts import Judged
     from runguard.guard.expecting import Expecting
     from runguard.guard.lockholders import LockHolder
-    from runguard.model import Revision
+    from runguard.heartbeat.spool import Slot
+    from runguard.model import Revision, Window
     from runguard.paths import Places
     from runguard.report.journaled import Journaled
+    from runguard.report.lately import Lately
     from runguard.settings import Settings
     from runguard.store.reads import Reader
 
@@ -46,6 +49,7 @@ class Surroundings(NamedTuple):
     runs: str  # the directory of the files of living runs
     holders: Mapping[str, LockHolder]  # by job
     journal: Mapping[str, Journaled]  # by job
+    spooled: Sequence[Slot]
     revisions: Mapping[str, Revision]  # by job: what the configuration says and nobody has recorded yet
 
 
@@ -80,7 +84,7 @@ def look(environ: Mapping[str, str], loaded: Loaded, store: Reader | None, place
     """Look at what all jobs have in common: who holds the locks, what waits in the journal, what is not registered."""
     revisions = registering.unregistered(environ, loaded, store, places, now_us)
     journal = waiting(Journal(places.state, host.author(environ)))
-    return Surroundings(now_us, places.runs, holders(places.locks), journal, revisions)
+    return Surroundings(now_us, places.runs, holders(places.locks), journal, spool.slots(places.spool), revisions)
 
 
 def standing(store: Reader | None, job: str, settings: Settings, around: Surroundings) -> Standing:
@@ -125,9 +129,9 @@ def standing(store: Reader | None, job: str, settings: Settings, around: Surroun
         failed=_only("failed", windows),
         lost=_only("lost", windows),
         suspects=tuple(each for each in windows if each.suspect),
-        undelivered=ran.undelivered,
+        undelivered=_undelivered(job, ran, around),
         journaled=around.journal.get(job, NOTHING).entries,
-        next_due_us=_next_due_us(expected, now_us),
+        upcoming=_upcoming(expected, now_us),
     )
 
 
@@ -164,13 +168,22 @@ def _overdue(run: Running, usual_s: float | None, expected: Expecting | None, no
     """Return why a run is taken to run too long, as a clause, or "": by its usual duration, or by the next window."""
     if usual_s is not None and run.running_s > max(_TIMES_USUAL * usual_s, LEAST_OVERDUE_S):
         return "longer than usual"
-    following_us = _next_due_us(expected, max(run.due_us or 0, run.started_us))
-    return "another window has become due meanwhile" if following_us is not None and following_us <= now_us else ""
+    following = _upcoming(expected, max(run.due_us or 0, run.started_us))
+    return "another window has become due meanwhile" if following is not None and following.due_us <= now_us else ""
 
 
-def _next_due_us(expected: Expecting | None, after_us: int) -> int | None:
-    following = expected.succession.next(after_us) if expected else None
-    return following.due_us if following else None
+def _upcoming(expected: Expecting | None, after_us: int) -> Window | None:
+    return expected.succession.next(after_us) if expected else None
+
+
+def _undelivered(job: str, ran: Lately, around: Surroundings) -> tuple[Undelivered, ...]:
+    """Return what no monitor has heard: what waits in the spool, and the last end where it does not wait there."""
+    waiting = [slot for slot in around.spooled if slot.job == job]
+    found = [Undelivered(slot.event, slot.target, slot.why, waits=True) for slot in waiting]
+    ping = ran.undelivered
+    if ping is not None and ran.ended is not None and all(slot.run_id != ran.ended.run_id for slot in waiting):
+        found.append(Undelivered(ping.event, ping.target, ping.error or ping.verdict, waits=False))
+    return tuple(found)
 
 
 def _holding(holder: LockHolder | None, running: Sequence[Running], now_us: int) -> Holding | None:
