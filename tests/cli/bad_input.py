@@ -199,8 +199,9 @@ LOUD = [
         "letters: --ping: is no address (https://…); the job runs without a ping", 0),
     Bad(("run", "-j", "letters", "--ping", "file:/nowhere/url", "true"),
         "letters: --ping: file:/nowhere/url: No such file or directory; the job runs without a ping", 0),
-    Bad(("run", "-j", "letters", "--ping-style", "kuma", "true"),
-        "letters: --ping-style: 'kuma' is not one of healthchecks, plain; the job runs without a ping", 0),
+    Bad(("run", "-j", "letters", "--ping-style", "telepathy", "true"),
+        "letters: --ping-style: 'telepathy' is not one of healthchecks, betterstack, kuma, cronitor, sentry, snitch,"
+        " pushgateway, template, plain; the job runs without a ping", 0),
     Bad(TRUE, "letters: RUNGUARD_PING: is empty; the job runs without a ping", 0, environ={"RUNGUARD_PING": ""}),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: tiemout: no such key; did you mean timeout?", 0, config="tiemout = 5\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:2: jobs.letters.timeout: 'x' is no duration (90s, 15m, 2h, 1h30m, 7d)", 0,
