@@ -20,7 +20,7 @@ LARGEST_FILE = 1 << 20
 LARGEST_SECRET = 4096
 
 _DIGEST_BYTES = 64  # of the cache's own content, in hex: a damaged one can make marshal ask for gigabytes
-_CACHE_FORMAT = f"2 {__version__} {marshal.version}"
+_CACHE_FORMAT = f"3 {__version__} {marshal.version}"
 # A file changed twice within one tick of the kernel's clock (10 ms at most) keeps its times, so a parse remembered so
 # soon after the change is not trusted.
 _RACY_NS = 12_000_000
@@ -156,26 +156,47 @@ def _load(path: str, required: bool, cache: _Cache | None) -> File | None:
     last_good = remembered.data if remembered else None
     try:
         found = os.stat(path)
-        identity = _identity(path, found)
-        if remembered and remembered.identity == identity and remembered.at_ns > found.st_ctime_ns + _RACY_NS:
+        known = remembered is not None and remembered.at_ns > found.st_ctime_ns + _RACY_NS
+        if remembered and known and remembered.identity == _identity(path, found) and not _hides(last_good):
             return _file(path, last_good, remembered.fault)
         found, content = read(path)
+        if remembered and known and remembered.identity == _identity(path, found):
+            return _file(path, last_good, remembered.fault, content)
     except (FileNotFoundError, NotADirectoryError) as error:
         return _file(path, last_good, missing(path, error)) if required else None
     except (OSError, ValueError) as error:
         return _file(path, last_good, f"{path}: {getattr(error, 'strerror', None) or error}")
     try:
-        data: dict[str, object] | None = decode(path, content)
-        fault = ""
+        data = decode(path, content)
     except ValueError as error:
-        data, fault = last_good, str(error)
-    _remember(path, cache, (_CACHE_FORMAT, _identity(path, found), data, fault))
-    return _file(path, data, fault)
+        _remember(path, cache, (_CACHE_FORMAT, _identity(path, found), last_good, str(error)))
+        return _file(path, last_good, str(error), content)
+    try:
+        from runguard.config.hidden import hide  # after a change alone
+
+        _remember(path, cache, (_CACHE_FORMAT, _identity(path, found), hide(data, content), ""))
+    except LookupError:
+        pass  # it is parsed each time
+    return File(path, data)
 
 
-def _file(path: str, data: dict[str, object] | None, fault: str) -> File:
+def _hides(data: dict[str, object] | None) -> bool:
+    """Return whether a remembered parse has addresses that it does not say (hidden.py)."""
+    return data is not None and any(
+        isinstance(value, tuple) or (isinstance(value, dict) and _hides(value)) for value in data.values()
+    )
+
+
+def _file(path: str, data: dict[str, object] | None, fault: str, content: bytes = b"") -> File:
+    """Return a file as it was remembered; its addresses are read again from its `content`."""
+    lost = ""
+    if data is not None and _hides(data):
+        from runguard.config.hidden import reveal
+
+        data, whole = reveal(data, content)
+        lost = "" if whole else ", but for addresses that it no longer holds"
     if fault:
-        fault += "; going on without this file" if data is None else "; going on with what it last said"
+        fault += "; going on without this file" if data is None else f"; going on with what it last said{lost}"
     return File(path, data or {}, fault)
 
 
