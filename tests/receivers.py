@@ -184,10 +184,24 @@ Step = Callable[[socket.socket, threading.Event], None]
 
 
 class Misbehaving(Receiver):
-    """A server that does one of `steps` per connection, after it has read the request; the last one repeats."""
+    """A server that does one of `steps` per connection, after it has read the request; the last one repeats.
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    `look` is called whenever somebody connects, before anything else; what it returns is kept in `looks`.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        *,
+        tls: ssl.SSLContext | None = None,
+        look: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__()
+        self.looks: list[object] = []
+        self._look = look
+        self._tls = tls
+        if tls:
+            self.scheme, self.host = "https", "localhost"
         self._steps = list(steps)
         self._taken = 0
         self._over = threading.Event()
@@ -210,13 +224,17 @@ class Misbehaving(Receiver):
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            self.looks.append(self._look())
             step = self._steps[min(self._taken, len(self._steps) - 1)]
             self._taken += 1
             threading.Thread(target=self._serve, args=(connection, step), daemon=True).start()
 
     def _serve(self, connection: socket.socket, step: Step) -> None:
-        with connection, contextlib.suppress(OSError, ValueError):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError, ValueError):
+            stack.enter_context(connection)
             connection.settimeout(10)
+            if self._tls:
+                connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
             self.record(_read(connection))
             step(connection, self._over)
 
