@@ -121,6 +121,51 @@ def test_an_unknown_url_is_told_of_success_alone(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
+    ("style", "address", "told"),
+    [
+        ("betterstack", "/api/v1/heartbeat/KvsF4dYv", ("POST", "/api/v1/heartbeat/KvsF4dYv/3", [])),
+        ("kuma", "/api/push/a1B2c3?status=up", ("GET", "/api/push/a1B2c3", ["status", "msg", "ping"])),
+        ("sentry", "/api/1/cron/letters/abc/", ("GET", "/api/1/cron/letters/abc/", ["status", "check_in_id"])),
+        ("pushgateway", "/metrics/job/letters", ("POST", "/metrics/job/letters", [])),
+        (
+            "cronitor",
+            "/p/abc/letters?env=x",
+            ("GET", "/p/abc/letters", ["env", "state", "series", "host", "status_code", "metric", "message"]),
+        ),
+        ("snitch", "/c2354d53d2", ("GET", "/c2354d53d2", ["s", "m"])),
+    ],
+)
+def test_a_failure_is_told_in_the_words_of_the_monitor(
+    shell: Shell, style: str, address: str, told: tuple[str, str, list[str]]
+) -> None:
+    with Misbehaving([answer(202)]) as monitor:
+        named = ("--ping-style", style) if style in ("cronitor", "snitch") else ()  # known by their hosts
+        done = shell("run", "-j", "x", *named, "--ping", monitor.url(address), "--", "sh", "-c", "exit 3")
+        [ping] = monitor.requests
+    assert (done.returncode, done.stderr) == (3, "")
+    assert (ping.method, ping.path, list(ping.query)) == told
+    assert [(row["style"], row["verdict"]) for row in ping_rows(shell)] == [(style, "accepted")]
+
+
+@pytest.mark.parametrize(("choice", "script", "told"), [("always", "exit 0", True), ("never", "exit 3", False)])
+def test_whether_the_output_is_told_is_a_setting(shell: Shell, choice: str, script: str, told: bool) -> None:
+    shell.config.write_text(f'[jobs.x]\nping_output = "{choice}"\n')
+    with Healthchecks() as monitor:
+        shell("run", "-j", "x", "--ping", monitor.add(CHECK), "--", "sh", "-c", f"echo the output; {script}")
+        assert (b"the output" in monitor.requests[0].body) == told
+
+
+def test_what_a_server_takes_after_the_start_limits_the_body_of_the_end(shell: Shell) -> None:
+    limited = answer(200, b"OK", Ping_Body_Limit="12")
+    with Misbehaving([limited, answer(200, b"OK")]) as monitor:
+        command = [sys.executable, "-m", "runguard", "run", "-j", "x", "--ping", monitor.url(f"/ping/{CHECK}")]
+        with subprocess.Popen([*command, "--", "cat"], env=shell.environ, stdin=subprocess.PIPE) as guard:
+            monitor.wait_for(1)
+            guard.communicate(b"")
+        assert monitor.requests[1].body == b"succeeded, e"
+
+
+@pytest.mark.parametrize(
     ("steps", "verdict"),
     [
         ([reset, answer(503), answer(200, b"OK")], "accepted"),
