@@ -28,6 +28,8 @@ _QUESTIONS = (
     ("history, the last seven days", ("history", "poll"), "0.3"),
     ("history, the last 20 runs", ("history", "poll", "-n", "20"), "0.3"),
     ("windows, the last seven days", ("windows", "poll"), ""),
+    ("status", ("status",), ""),
+    ("check", ("check",), ""),
 )
 
 

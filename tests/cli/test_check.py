@@ -150,7 +150,7 @@ def test_a_line_stays_one_line_and_its_first_bar_ends_the_text(shell: Any, start
               "started": "2026-03-29T01:30:00Z"}  # fmt: skip
     shell.write(started(1, window=None), *(refused(n, window=None, holder=holder) for n in (2, 3, 4)))
     told = at(shell, "2026-03-29T02:30:00Z")
-    assert text(told).endswith(r", by run 1 (pid 2, for 1h: sort \x7c tee \x1b]52;x\x07\n)")
+    assert text(told).endswith(r", by run 1 (pid 2: sort \x7c tee \x1b]52;x\x07\n), which has gone")
     assert told.line.count("|") == 1
 
 

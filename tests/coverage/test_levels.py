@@ -139,14 +139,25 @@ def test_a_suspect_run_is_a_warning() -> None:
 
 
 HOLDER = Holder("12345678", 12, 411, 412, "sleep 9", NOW_US - 2 * HOUR_US)
+HOLDING = Holding(412, "sleep 9", 5.0, 12, (411, 412))
 
 
 @pytest.mark.parametrize(("number", "level"), [(2, None), (3, "critical"), (4, "critical")])
 def test_refusals_are_critical_from_the_third_on(number: int, level: str | None) -> None:
     since_us = NOW_US - HOUR_US
-    refused = stand(WELL, refusals_in_a_row=number, refused_since_us=since_us, refused_why="overlap", refused_by=HOLDER)
+    refused = stand(
+        WELL, refusals_in_a_row=number, refused_since_us=since_us, refused_why="overlap", refused_by=HOLDER,
+        holder=HOLDING,
+    )  # fmt: skip
     expected = f"refused {number} times in a row since 2026-03-30T11:00:00Z, by run 12 (pid 412, for 2h: sleep 9)"
     assert told(refused) == ([(level, expected)] if level else [])
+
+
+def test_a_run_that_refused_others_and_has_gone_since_is_not_said_to_live() -> None:
+    over = stand(WELL, refusals_in_a_row=3, refused_since_us=NOW_US, refused_why="overlap", refused_by=HOLDER)
+    said = "refused 3 times in a row since 2026-03-30T12:00:00Z, by run 12 (pid 412: sleep 9), which has gone"
+    assert told(over) == [("critical", said)]
+    assert told(over._replace(holder=HOLDING._replace(pid=99, pids=(99,)))) == [("critical", said)]
 
 
 def test_a_job_may_set_from_when_on_refusals_are_critical() -> None:
@@ -162,6 +173,11 @@ def test_an_overdue_run_is_a_warning() -> None:
 def test_a_run_without_its_guard_is_a_warning() -> None:
     alone = stand(WELL, running=(running(state="guard gone"),))
     assert told(alone) == [("warning", "the guard of run 12 is gone, its command goes on")]
+
+
+def test_a_run_of_which_nothing_is_to_be_seen_is_a_warning() -> None:
+    alone = stand(WELL, running=(running(state="unknown", because="its guard is gone"),))
+    assert told(alone) == [("warning", "run 12: its guard is gone")]
 
 
 def test_a_ping_that_was_not_delivered_and_a_journal_that_is_not_empty_are_warnings() -> None:

@@ -125,6 +125,17 @@ def test_asking_takes_no_lock(locks: str) -> None:
     assert lockholders.holders(locks) == {}
 
 
+def test_of_runs_that_share_a_lock_every_process_is_told_and_the_oldest_command_shown(locks: str) -> None:
+    Path(locks, "letters.lock").touch(mode=0o600)
+    with open(Path(locks, "letters.lock")) as one, open(Path(locks, "letters.lock")) as other:
+        for file in (one, other):
+            fcntl.flock(file, fcntl.LOCK_SH)
+        with subprocess.Popen(["sleep", "63"], pass_fds=[one.fileno()]) as command:
+            found = lockholders.holders(locks)["letters"]
+            command.kill()
+    assert (found.pid, found.pids) == (command.pid, (os.getpid(), command.pid))
+
+
 def test_each_job_has_its_own_holder(locks: str, hold: Callable[..., Held]) -> None:
     letters, backup = hold("letters"), hold("backup")
     found = lockholders.holders(locks)

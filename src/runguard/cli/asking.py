@@ -81,20 +81,12 @@ def chosen_jobs(records: ReadOnlyStore | None, place: Place, jobs: Sequence[str]
     from runguard.report.standing import known
 
     names = known(place.loaded, records)
-    for job in jobs:
-        if job not in names:
-            near = values.meant(job, names) if names else f"; {nothing_recorded(place)}"
-            raise UsageError(f"no job {values.short(job)} on record{near}")
-    return list(dict.fromkeys(jobs)) if jobs else names
+    return list(dict.fromkeys(_named(job, names, place) for job in jobs)) if jobs else names
 
 
 def known_job(records: ReadOnlyStore | None, job: str, place: Place | None = None) -> str:
     """Return `job` where the records know it. Raises UsageError with the nearest name."""
-    jobs = records.jobs() if records else []
-    if job in jobs:
-        return job
-    near = values.meant(job, jobs) if jobs else f"; {nothing_recorded(place)}"
-    raise UsageError(f"no job {values.short(job)} on record{near}")
+    return _named(job, records.jobs() if records else [], place)
 
 
 def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = None) -> Run:
@@ -108,3 +100,10 @@ def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = No
             raise
         hint = f"that is a job; name a run (runguard history {text} lists them) or {text}@WINDOW"
     raise UsageError(f"no run {text!r}: {hint}")
+
+
+def _named(job: str, names: Sequence[str], place: Place | None) -> str:
+    if job in names:
+        return job
+    near = values.meant(job, names) if names else f"; {nothing_recorded(place)}"
+    raise UsageError(f"no job {values.short(job)} on record{near}")

@@ -5,7 +5,7 @@ The form is that of the Monitoring Plugins Development Guidelines, which NRPE, I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import click
@@ -17,6 +17,7 @@ from runguard.cli.options import Command, query_options
 from runguard.cli.output import emit, page
 from runguard.cli.standings_told import COLUMNS, FIELDS, row
 from runguard.coverage.levels import CRITICAL, LEVELS, OK, UNKNOWN, WARNING, Assessment, Reason, worst
+from runguard.coverage.standing import Standing
 from runguard.errors import OutputError, RunguardError, UsageError
 from runguard.guard import host
 from runguard.report.assessment import assessments
@@ -166,12 +167,15 @@ def _numbers(found: Sequence[Assessment], jobs: Sequence[str]) -> str:
         f"running={sum(len(each.running) for each in standings)};;;0",
         f"undelivered={sum(len(each.undelivered) for each in standings)};;;0",
     ]
-    for each in standings if jobs else ():
-        totals.append(f"'{each.job} missing'={len(each.missing)};;;0")
-        totals.append(f"'{each.job} failures'={each.failures_in_a_row};;;0")
-        if each.last_success is not None:
-            age_s = max(each.now_us - each.last_success.finished_us, 0) // 1_000_000
-            totals.append(f"'{each.job} age'={age_s}s;;;0")
-        if each.ended is not None and each.ended.duration_us is not None:
-            totals.append(f"'{each.job} duration'={each.ended.duration_us / 1_000_000:.3f}s;;;0")
-    return " ".join(totals)
+    return " ".join([*totals, *(number for each in standings if jobs for number in _numbers_of(each))])
+
+
+def _numbers_of(standing: Standing) -> Iterator[str]:
+    label = printable.line(standing.job).replace("'", "''")
+    yield f"'{label} missing'={len(standing.missing)};;;0"
+    yield f"'{label} failures'={standing.failures_in_a_row};;;0"
+    if standing.last_success is not None:
+        age_s = max(standing.now_us - standing.last_success.finished_us, 0) // 1_000_000
+        yield f"'{label} age'={age_s}s;;;0"
+    if standing.ended is not None and standing.ended.duration_us is not None:
+        yield f"'{label} duration'={standing.ended.duration_us / 1_000_000:.3f}s;;;0"

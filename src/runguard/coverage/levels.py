@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from runguard.coverage.standing import Running, Standing
     from runguard.coverage.verdicts import Judged
+    from runguard.model import Holder
 
 OK, WARNING, CRITICAL, UNKNOWN = "ok", "warning", "critical", "unknown"
 LEVELS = (OK, WARNING, CRITICAL, UNKNOWN)  # in the order of a monitor's statuses: 0, 1, 2, 3
@@ -120,7 +121,15 @@ def _refused(standing: Standing) -> str:
         return f"{said} ({standing.refused_why})"
     name = f"run {holder.number}" if holder.number is not None else f"run {holder.run_id[:8]}"
     pid = f"pid {holder.command_pid}" if holder.command_pid else f"guard pid {holder.guard_pid}"
+    if not _lives(standing, holder):
+        return f"{said}, by {name} ({pid}: {holder.command}), which has gone"
     return f"{said}, by {name} ({pid}, for {span(standing.now_us - holder.started_us)}: {holder.command})"
+
+
+def _lives(standing: Standing, holder: Holder) -> bool:
+    pids = standing.holder.pids if standing.holder else ()
+    known = {holder.command_pid, holder.guard_pid} - {None}
+    return not known.isdisjoint(pids) or any(run.run_id == holder.run_id for run in standing.running)
 
 
 def _too_old(standing: Standing, limits: Limits) -> Iterator[Reason]:
@@ -163,6 +172,8 @@ def _now(standing: Standing) -> Iterator[Reason]:
             yield Reason(WARNING, _overdue(run, standing.usual_duration_s))
         if run.state == "guard gone":
             yield Reason(WARNING, f"the guard of run {run.number} is gone, its command goes on")
+        if run.state == "unknown":
+            yield Reason(WARNING, f"run {run.number}: {run.because}")
     for ping in standing.undelivered:
         waits = ", it waits in the spool" if ping.waits else ""
         yield Reason(WARNING, f"{ping.event} ping to {ping.target} not delivered{waits}: {ping.why}")

@@ -44,9 +44,11 @@ def by(*paths: str) -> list[int]:
 
 def descriptors() -> Iterator[Descriptor]:
     """Yield the open files of all processes, as far as this account may see them."""
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return
+    for name in processes:
         folder = f"/proc/{name}/fd"
         try:
             fds = os.listdir(folder)
