@@ -5,8 +5,8 @@ delays nobody: whoever started it kills it at a deadline, and it ends by itself 
 never holds the URL, nor the text of an exception, which may hold it.
 
 The request (see `heartbeat.client.message`): style, method, url, headers, summary, tail, omitted_bytes, payload, limit,
-deadline_s, delays_s, timeouts_s. The result: verdict (accepted, undelivered, final), status, tries, detail, elapsed_s,
-body_limit.
+deadline_s, delays_s, timeouts_s, answer_bytes. The result: verdict (accepted, undelivered, final), status, tries,
+detail, elapsed_s, body_limit, and answer: so many bytes of it as were asked for.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Answer(NamedTuple):
     detail: str
     retry_after_s: float = 0.0
     body_limit: int | None = None
+    answer: str = ""  # for who asked for it
 
 
 def main() -> None:
@@ -110,6 +111,7 @@ class Delivery:
             "detail": detail,
             "elapsed_s": round(time.monotonic() - self._began, 3),
             "body_limit": self._last.body_limit,
+            "answer": self._last.answer,
         }
 
     def at_the_deadline(self) -> dict[str, Any]:
@@ -171,15 +173,17 @@ class Delivery:
 
     def _judged(self, response: requests.Response) -> Answer:
         status = response.status_code
-        answer = _beginning(response)
+        wanted_bytes: int = self._request["answer_bytes"]
+        answer = _beginning(response, max(_ANSWER_BYTES, wanted_bytes))
         verdict = judge(self._request["style"], status, answer)
-        said = _printable(mask_bytes(answer, secrets_of({}, self._request["url"])))
+        said = _printable(mask_bytes(answer[:_ANSWER_BYTES], secrets_of({}, self._request["url"])))
         return Answer(
             verdict,
             status,
             f"HTTP {status}" + (f": {said}" if verdict != "accepted" and said else ""),
             _retry_after_s(response.headers),
             _number(response.headers.get("Ping-Body-Limit")),
+            answer[:wanted_bytes].decode("utf-8", "replace"),
         )
 
 
@@ -200,8 +204,8 @@ def _session() -> requests.Session:
     return session
 
 
-def _beginning(response: requests.Response) -> bytes:
-    """Return at most _ANSWER_BYTES of the body; what cannot be read in time is left unread."""
+def _beginning(response: requests.Response, most_bytes: int) -> bytes:
+    """Return at most so much of the body; what cannot be read in time is left unread."""
     import requests
 
     answer = bytearray()
@@ -209,7 +213,7 @@ def _beginning(response: requests.Response) -> bytes:
     try:
         for byte in response.iter_content(1):  # not more at once: it would wait until it has as many
             answer += byte
-            if len(answer) >= _ANSWER_BYTES or time.monotonic() > until:
+            if len(answer) >= most_bytes or time.monotonic() > until:
                 break
     except requests.RequestException:
         pass  # the status is known: judge by what came

@@ -32,7 +32,7 @@ class Setting(NamedTuple):
     """One setting. `name` is its key; the long option is `--name` with `-` for `_`."""
 
     name: str
-    kind: str  # text path url template choice duration size integer flag job moment patterns command
+    kind: str  # text path url template secret choice duration size integer flag job moment patterns command
     help: str
     default: object = None
     place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file
@@ -110,6 +110,8 @@ class Settings(NamedTuple):
     ping_on_skip: str
     ping_output: str
     ping_body_limit: int
+    ping_api_url: str | None
+    ping_api_key: str | None  # as it was given: file:/PATH is read by ping --sync alone
     mask: tuple[str, ...]
     output_head_bytes: int
     output_tail_bytes: int
@@ -199,6 +201,10 @@ TABLE = (
     Setting("ping_output", "choice", "When the output's tail goes into a ping's body.", "on-failure", place=KEY,
             choices=OUTPUTS),
     Setting("ping_body_limit", "size", "Longest body of a ping.", 10_000, place=KEY, metavar="SIZE"),
+    Setting("ping_api_url", "url", "Healthchecks server that ping --sync speaks to (default: that of the address).",
+            place=KEY, metavar="URL"),
+    Setting("ping_api_key", "secret", "Its API key of the project; file:/PATH reads it from a file.", place=KEY,
+            metavar="KEY"),
     Setting("mask", "patterns", "Regular expressions of secrets to mask in records and pings.", (), place=KEY),
     Setting("output_head", "size", "How much of the output's beginning is kept.", 64 << 10, place=KEY,
             field="output_head_bytes", metavar="SIZE"),

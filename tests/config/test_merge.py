@@ -14,7 +14,8 @@ DEFAULTS = Settings(
     kill_after_s=10.0, output="always", ping=None, ping_style=None, scheduled_at_us=None, reason=None,
     conflict_exit=75, dry_run=False, store=None, on_lost="hold", on_store_failure="run", early_s=5.0, ping_start=True,
     ping_success_url=None, ping_start_url=None, ping_fail_url=None, ping_on_skip="none",
-    ping_output="on-failure", ping_body_limit=10_000, mask=(), output_head_bytes=65_536, output_tail_bytes=1_048_576,
+    ping_output="on-failure", ping_body_limit=10_000, ping_api_url=None, ping_api_key=None,
+    mask=(), output_head_bytes=65_536, output_tail_bytes=1_048_576,
     catch_up="none", catch_up_limit=100, command=None, grace_s=300.0, deadline_s=None, min_time_s=0.0,
     overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
     stragglers="leave",
@@ -189,3 +190,8 @@ def test_one_bad_pattern_leaves_the_others(tmp_path: Path) -> None:
     found, problems = settings(tmp_path, 'mask = ["api-[0-9]+", "("]\n')
     assert found.mask == ("api-[0-9]+",)
     assert len(problems) == 1
+
+
+def test_the_key_of_an_api_is_no_runs_business_and_its_file_is_not_read(tmp_path: Path) -> None:
+    found, problems = settings(tmp_path, 'ping_api_key = "file:/does/not/exist"\n')
+    assert (found.ping_api_key, problems) == ("file:/does/not/exist", ())

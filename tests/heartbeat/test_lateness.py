@@ -19,7 +19,9 @@ ENDED = from_rfc3339("2026-03-29T01:32:00Z")
 def slot(kind: str, until: str | None = None) -> Slot:
     told = Event(kind, "01957a0e", 3, body=Body("failed, exit 3", "no paper", 7))
     until_us = None if until is None else from_rfc3339(until)
-    return Slot("letters", ENDED, until_us, 1, "timed out", "healthchecks", "https://…", "", "0123456789abcdef", told)
+    return Slot(
+        "letters", ENDED, ENDED, until_us, 1, "timed out", "healthchecks", "https://…", "", "0123456789abcdef", told
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,12 +62,12 @@ def test_the_body_says_first_how_late_it_is_and_when_the_run_ended(now: str, sai
     assert event == Event("failure", "01957a0e", 3, body=Body(told, "no paper", 7))
 
 
-def until(expression: str | None, at: str, due: str | None = None) -> str | None:
+def until(expression: str | None, at: str) -> str | None:
     timetable = None
     if expression is not None:
         zone = zones.load("Europe/London").zone
         timetable = revisions.timetable(Schedule(expression, "Europe/London"), zone)
-    found = valid_until_us(from_rfc3339(at), None if due is None else from_rfc3339(due), timetable)
+    found = valid_until_us(from_rfc3339(at), timetable)
     return None if found is None else rfc3339(found)
 
 
@@ -75,16 +77,15 @@ def test_without_a_schedule_a_success_counts_for_an_hour() -> None:
 
 def test_with_one_it_counts_until_the_next_due_after_its_end() -> None:
     # 02:30 London is 01:30Z from 29 March 2026 on
-    assert until("30 2 * * *", "2026-03-29T01:32:00Z", "2026-03-29T01:30:00Z") == "2026-03-30T01:30:00Z"
-    # a run that took two hours has let a due of its hourly job pass
-    assert until("0 * * * *", "2026-06-01T03:10:00Z", "2026-06-01T01:00:00Z") == "2026-06-01T04:00:00Z"
+    assert until("30 2 * * *", "2026-03-29T01:32:00Z") == "2026-03-30T01:30:00Z"
+    assert until("0 * * * *", "2026-06-01T03:10:00Z") == "2026-06-01T04:00:00Z"
 
 
-def test_a_run_that_ends_just_before_its_own_due_counts_until_the_next_one() -> None:
-    assert until("30 2 * * *", "2026-03-29T01:29:58Z", "2026-03-29T01:30:00Z") == "2026-03-30T01:30:00Z"
+def test_what_counts_from_its_own_due_on_counts_until_the_next_one() -> None:
+    assert until("30 2 * * *", "2026-03-29T01:30:00Z") == "2026-03-30T01:30:00Z"
 
 
 def test_where_nothing_is_due_any_more_it_counts_until_a_newer_outcome() -> None:
     rule = "DTSTART:20260301T000000\nRRULE:FREQ=DAILY;COUNT=2"
-    assert until(rule, "2026-03-05T00:00:00Z", "2026-03-02T00:00:00Z") is None
+    assert until(rule, "2026-03-05T00:00:00Z") is None
     assert kind_now(slot("success"), from_rfc3339("2029-01-01T00:00:00Z")) == "success"

@@ -28,7 +28,7 @@ def directory(tmp_path: Path) -> str:
 def slot(directory: str, at_us: int = 1_000, *, job: str = "letters", url: str = URL, kind: str = "failure") -> Slot:
     told = Event(kind, RUN, 3, None, True, Body("failed, exit 3", "no such file", 7))
     where, target = spool.address(directory, url), "https://hc-ping.com/…ea278"
-    return Slot(job, at_us, None, 1, "Connection refused", "healthchecks", target, "", where, told)
+    return Slot(job, at_us, at_us, None, 1, "Connection refused", "healthchecks", target, "", where, told)
 
 
 def test_a_slot_is_read_as_it_was_written(directory: str) -> None:

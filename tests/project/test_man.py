@@ -28,7 +28,7 @@ PAGES = sorted((ROOT / "man").iterdir())
 RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
-QUERIES = ("history", "show", "windows", "missing", "status", "check", "next")
+QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "ping")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 

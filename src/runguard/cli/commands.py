@@ -15,6 +15,7 @@ from runguard.cli import (
     metrics,
     missing,
     next,
+    ping,
     rerun,
     retire,
     run,
@@ -31,7 +32,11 @@ TEXT = """Put runguard run in front of a crontab command, and every window gets 
 STATUSES = (
     ("N", "run and rerun: the command's own (run -h tells them all)"),
     ("0", "done"),
-    ("1", "missing: there are such windows; catchup: a run failed, or windows are left; check: warning"),
+    (
+        "1",
+        "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
+        " ping: something is undelivered",
+    ),
     ("2", "usage, or a name that does not exist; check: critical"),
     ("3", "check: unknown"),
     ("70", "a bug in runguard"),
@@ -104,6 +109,7 @@ def build() -> click.Group:
         retire.retire,
         catchup.catchup,
         rerun.rerun,
+        ping.ping,
         metrics.metrics,
     ):
         group.add_command(command)

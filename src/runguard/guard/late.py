@@ -46,11 +46,12 @@ class Delivery(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What came of a slot: the row of its run, and a sentence for a person where something is wrong."""
+    """What came of a slot: the row of its run, and sentences for a person where something is wrong."""
 
     run_id: str
     ping: Ping
-    said: str = ""
+    said: str = ""  # it was not delivered
+    unkept: str = ""  # the spool cannot be written
 
 
 def begin(claim: Claim, kind: str, launch: Launch) -> Delivery | Told:
@@ -59,7 +60,7 @@ def begin(claim: Claim, kind: str, launch: Launch) -> Delivery | Told:
     sending = launch(late_event(claim.slot, kind, now_us), client.DEADLINE_S)
     if sending is not None:
         return Delivery(claim, kind, now_us, sending)
-    return Told(claim.slot.run_id, row(claim.slot, "dropped", why_dropped(claim.slot)), _drop(claim))
+    return Told(claim.slot.run_id, row(claim.slot, "dropped", why_dropped(claim.slot)), unkept=_drop(claim))
 
 
 def end(delivery: Delivery, sent: Sent) -> Told:
@@ -69,15 +70,14 @@ def end(delivery: Delivery, sent: Sent) -> Told:
     duration_us = round(sent.elapsed_s * SECOND_US)
     error = None if sent.verdict == "accepted" else sent.detail
     ping = Ping(kind, slot.style, slot.target, sent.verdict, sent.status, sent.tries, at_us, duration_us, error)
-    said = f"{slot.event} of run {slot.run_id} to {slot.target} not delivered: {sent.detail}"
-    if sent.verdict == "accepted":
-        return Told(slot.run_id, ping, _drop(claim))
-    if sent.verdict == "final" or kind == "log":
-        return Told(slot.run_id, ping, _drop(claim) or said)
+    accepted = sent.verdict == "accepted"
+    said = "" if accepted else f"{slot.event} of run {slot.run_id} to {slot.target} not delivered: {sent.detail}"
+    if accepted or sent.verdict == "final" or kind == "log":
+        return Told(slot.run_id, ping, said, _drop(claim))
     try:
         claim.put_back(sent.detail)
     except OSError as unkept:  # it stays as it was
-        return Told(slot.run_id, ping, f"{said}; {claim.path}: {reason(unkept)}")
+        return Told(slot.run_id, ping, said, f"{claim.path}: {reason(unkept)}")
     return Told(slot.run_id, ping, said)
 
 
@@ -144,14 +144,15 @@ class Late:
         if sent is None or sent.verdict != "undelivered":
             self._settle(at_us, event.run_id, heard=True)
             return ""
-        until_us = _valid_until_us(prepared, window, at_us) if event.kind == "success" else None
+        from_us = _counts_from_us(prepared, window, at_us)
+        until_us = _valid_until_us(prepared, from_us) if event.kind == "success" else None
         try:
             address = spool.address(self._directory, *self._target.addresses)
             target = mask_url(self._target.url(event.kind))
             style, source = self._target.style, prepared.ping_source if self._target.is_ping else ""
             spool.keep(
                 self._directory,
-                Slot(self._job, at_us, until_us, 1, sent.detail, style, target, source, address, event),
+                Slot(self._job, at_us, from_us, until_us, 1, sent.detail, style, target, source, address, event),
             )
         except (OSError, MemoryError, ValueError, TypeError) as error:
             self._settle(at_us, event.run_id, heard=False)  # an older outcome must not be told after this one
@@ -202,7 +203,11 @@ class Late:
         if isinstance(claimed, str):
             self._voice(claimed)
             return False
-        kind = kind_now(claimed.slot, clock.look().wall_us, superseded=superseded)
+        now_us = clock.look().wall_us
+        if now_us < claimed.slot.from_us and not superseded:
+            claimed.close()
+            return False
+        kind = kind_now(claimed.slot, now_us, superseded=superseded)
         begun = begin(claimed, kind, self._launch)
         if isinstance(begun, Delivery):
             self._delivery = begun
@@ -218,12 +223,22 @@ class Late:
 
     def _note(self, told: Told) -> None:
         self.rows.append((told.run_id, told.ping))
-        if told.said:
-            self._voice(told.said)
+        for sentence in (told.said, told.unkept):
+            if sentence:
+                self._voice(sentence)
 
 
-def _valid_until_us(prepared: Prepared, window: Window | None, at_us: int) -> int | None:
-    """Return until when a success of `at_us` may be told as one; see lateness.valid_until_us."""
+def _counts_from_us(prepared: Prepared, window: Window | None, at_us: int) -> int:
+    """Return from when on a run that ended at `at_us` counts for its window: not before that is due.
+
+    Who names an instant far ahead does not mean the clock's.
+    """
+    early_us = round(prepared.settings.early_s * SECOND_US)
+    return window.due_us if window is not None and at_us < window.due_us <= at_us + early_us else at_us
+
+
+def _valid_until_us(prepared: Prepared, from_us: int) -> int | None:
+    """Return until when a success may be told as one; see lateness.valid_until_us."""
     expected = prepared.start.expected
     timetable = expected.timetable if expected is not None else None
     try:
@@ -232,7 +247,7 @@ def _valid_until_us(prepared: Prepared, window: Window | None, at_us: int) -> in
             timetable = revisions.timetable(expected.schedule, zone)
     except (ScheduleError, ZoneError):
         timetable = None
-    return valid_until_us(at_us, window.due_us if window is not None else None, timetable)
+    return valid_until_us(from_us, timetable)
 
 
 def _drop(claim: Claim) -> str:

@@ -47,6 +47,7 @@ class Sent(NamedTuple):
     detail: str  # one line that holds nothing of the URL
     elapsed_s: float
     body_limit: int | None = None  # the server's Ping-Body-Limit, for the next body
+    answer: str = ""  # as much of it as was asked for; it may hold secrets
 
 
 class Cut(NamedTuple):
@@ -84,11 +85,12 @@ def message(
     body_limit: int = MOST_BYTES,
     delays_s: Sequence[float] | None = None,
     timeouts_s: tuple[float, float] | None = None,
+    answer_bytes: int = 0,
 ) -> dict[str, object]:
     """Return what the helper is asked; `body_limit` is the lower of the setting and what the server last said.
 
     `deadline_s` is how long `collect` will wait. The helper ends a little earlier, with an account of its tries. Left
-    out, `delays_s` and `timeouts_s` are DELAYS_S and TIMEOUTS_S.
+    out, `delays_s` and `timeouts_s` are DELAYS_S and TIMEOUTS_S. At most `answer_bytes` of the answer come back.
     """
     return {
         "style": style,
@@ -103,6 +105,7 @@ def message(
         "deadline_s": deadline_s - min(1.0, deadline_s / 4),
         "delays_s": DELAYS_S if delays_s is None else delays_s,
         "timeouts_s": TIMEOUTS_S if timeouts_s is None else timeouts_s,
+        "answer_bytes": answer_bytes,
     }
 
 

@@ -18,15 +18,14 @@ if TYPE_CHECKING:
 WITHOUT_SCHEDULE_US = 3600 * SECOND_US
 
 
-def valid_until_us(at_us: int, due_us: int | None, timetable: Timetable | None) -> int | None:
-    """Return until when a success of `at_us` may be told as one: the job's next due after it, and after the due of its
-    own window, which a run may end before. None: nothing is due any more.
+def valid_until_us(from_us: int, timetable: Timetable | None) -> int | None:
+    """Return until when a success that counts from `from_us` on may be told as one: until the job's next due.
 
-    Without a `timetable` it is an hour.
+    Without a `timetable` it is an hour. None: nothing is due any more.
     """
     if timetable is None:
-        return at_us + WITHOUT_SCHEDULE_US
-    following = timetable.next(at_us if due_us is None else max(at_us, due_us))
+        return from_us + WITHOUT_SCHEDULE_US
+    following = timetable.next(from_us)
     return None if following is None else following.due_us
 
 

@@ -41,6 +41,7 @@ class Slot(NamedTuple):
 
     job: str
     at_us: int  # when the run had ended
+    from_us: int  # not to be told before: it would count for the window before
     until_us: int | None  # a success counts only before this instant; None: it counts until a newer outcome is told
     tries: int  # deliveries so far that came to nothing
     why: str  # the last one did
@@ -144,6 +145,22 @@ def waiting(directory: str, job: str | None = None) -> list[str]:
     """Return the paths of the slots of a job, or of all, sorted; nothing where there is no spool."""
     paths = _paths(directory)
     return paths if job is None else [path for path in paths if job_of(path) == job]
+
+
+def look(path: str) -> Slot | None:
+    """Return the slot in a file, or None where there is none that can be read."""
+    found = _load(path)
+    return found if isinstance(found, Slot) else None
+
+
+def flaw(directory: str) -> str:
+    """Return why what is in a spool cannot be believed, or ""; there is none to be found where there is no spool."""
+    try:
+        return private.flaw(directory)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return reason(error)
 
 
 def job_of(path: str) -> str:
@@ -257,7 +274,9 @@ def _slot(fields: dict[str, Any]) -> Slot:
         raise ValueError
     told = {name: value for name, value in fields.pop("told").items() if name in Event._fields}
     body = Body(*fields.pop("body"))
-    if not isinstance(fields["at_us"], int) or not isinstance(fields["until_us"], int | None):
+    if not all(isinstance(fields[name], int) for name in ("at_us", "from_us", "tries")):
+        raise TypeError
+    if not isinstance(fields["until_us"], int | None):
         raise TypeError
     return Slot(told=Event(**told, body=body), **fields)
 

@@ -1,0 +1,227 @@
+"""`ping --sync`: a check on a Healthchecks server is created, or updated to expect the windows of its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from runguard import clock, config, zones
+from runguard.cli.asking import Place, open_registered
+from runguard.cli.output import Column, Row, emit, page
+from runguard.config.files import secret
+from runguard.errors import ConfigError, UsageError, ZoneError
+from runguard.guard.registering import configured
+from runguard.heartbeat import client, management
+from runguard.heartbeat.client import Sent
+from runguard.heartbeat.event import Request
+from runguard.heartbeat.management import Check, Wish
+from runguard.heartbeat.redact import mask_url
+from runguard.heartbeat.targets import targets_of
+from runguard.instant import SECOND_US, span
+from runguard.model import Schedule
+from runguard.printable import line as safe
+from runguard.settings import Settings
+from runguard.store.database import ReadOnlyStore
+
+FIELDS = ("job", "action", "server", "check", "schedule", "tz", "grace_s", "http_status", "detail")
+_ANSWER_BYTES = 16_384
+
+
+class Server(NamedTuple):
+    """Where a check is kept, under which address, and the key that opens it."""
+
+    base: str
+    check: Check
+    address: str  # that the job pings, a secret, or ""
+    key: str
+
+
+def sync(environ: dict[str, str], place: Place, jobs: Sequence[str] | None, form: str | None, *, dry_run: bool) -> int:
+    """Create or update the checks of `jobs`, or of every job with a Healthchecks address; return 1 where one is not.
+
+    What the server cannot expect exactly is named, and nothing is sent for it.
+    """
+    now_us = clock.look().wall_us
+    records = open_registered(environ, place, now_us)
+    with records or nullcontext():
+        names = jobs if jobs is not None else _every(place, records)
+        found = [_one(environ, place, records, job, now_us, jobs is not None, dry_run) for job in names]
+    facts = [each for each in found if each is not None]
+    if form in (None, "table"):
+        page(safe(text) for each in facts for text in _sentences(each))
+    else:
+        emit(
+            form or "",
+            [Row({field: each[field] for field in FIELDS}, ()) for each in facts],
+            [Column(field) for field in FIELDS],
+            FIELDS,
+        )
+    return 0 if all(each["action"] in ("created", "updated", "would") for each in facts) else 1
+
+
+def _every(place: Place, records: ReadOnlyStore | None) -> list[str]:
+    described = {job for file in place.loaded.files for job in file.data.get("jobs", ())}  # type: ignore[attr-defined]
+    return sorted(described | set(records.jobs() if records is not None else ()))
+
+
+def _one(
+    environ: dict[str, str],
+    place: Place,
+    records: ReadOnlyStore | None,
+    job: str,
+    now_us: int,
+    asked: bool,
+    dry_run: bool,
+) -> dict[str, Any] | None:
+    """Return what became of the check of one job; None for a job that `--all` passes over."""
+    settings, _ = config.effective({}, environ, place.loaded, job)
+    server = _server(settings, job, asked=asked)
+    if server is None:
+        return None
+    facts = {**dict.fromkeys(FIELDS), "job": job, "server": server.base, "detail": ""}
+    facts["check"] = mask_url(server.address) if server.address else None
+    schedule = _schedule(environ, place, records, job)
+    wish = _wish(schedule, settings, now_us) if isinstance(schedule, Schedule) else schedule
+    if isinstance(wish, str):
+        return {**facts, "action": "refused", "detail": wish}
+    facts |= {"schedule": wish.fields["schedule"], "tz": wish.fields["tz"], "grace_s": wish.fields["grace"]}
+    facts["detail"] = wish.remark
+    if dry_run:
+        return {**facts, "action": "would", "request": management.body_of(job, server.check, wish.fields)}
+    return facts | _synced(environ, job, server, wish)
+
+
+def _server(settings: Settings, job: str, *, asked: bool) -> Server | None:
+    """Return where the job's check is kept; None where the job has no Healthchecks address and was not asked for.
+
+    Raises UsageError where that is not known, ConfigError where the key cannot be read.
+    """
+    target = next((each for each in targets_of(settings).targets if each.style == "healthchecks"), None)
+    if target is None and not asked:
+        return None
+    address = target.url("success") if target is not None else ""
+    base = settings.ping_api_url or (management.server_of(address) if address else None)
+    if base is None:
+        why = "its address does not tell where the management API is" if address else "it has no Healthchecks address"
+        raise UsageError(f"{job}: {why}: set ping_api_url (https://healthchecks.io, or your own server)")
+    if settings.ping_api_key is None:
+        raise UsageError(f"{job}: set ping_api_key: the API key of the project, from its settings page")
+    check = management.check_of(address) if address else Check()
+    return Server(base, check, address, _key(settings.ping_api_key))
+
+
+def _key(text: str) -> str:
+    """Return the API key, read from its file where it is in one. Raises ConfigError."""
+    if text.startswith("file:"):
+        try:
+            text = secret(text.removeprefix("file:"))
+        except ValueError as error:
+            raise ConfigError(f"ping_api_key: {error}") from None
+    if not text.strip() or not text.isascii() or not text.isprintable():
+        raise ConfigError("ping_api_key: it is empty, or holds characters that no key has")
+    return text.strip()
+
+
+def _schedule(environ: dict[str, str], place: Place, records: ReadOnlyStore | None, job: str) -> Schedule | str:
+    """Return what the job is expected to answer, or why nothing is."""
+    known = records.revisions(job) if records is not None else []
+    if known and known[-1].schedule is None:
+        return "it is retired: nothing is expected of it"
+    schedule = known[-1].schedule if known else configured(environ, place.loaded, job)
+    return schedule or "it has no schedule, so that no window is expected of it"
+
+
+def _wish(schedule: Schedule, settings: Settings, now_us: int) -> Wish | str:
+    try:
+        zone = zones.load(schedule.zone).zone
+    except ZoneError as error:
+        return str(error)
+    return management.wish(schedule, zone, now_us, grace_s=settings.grace_s, timeout_s=settings.timeout_s)
+
+
+def _synced(environ: dict[str, str], job: str, server: Server, wish: Wish) -> dict[str, Any]:
+    """Send it, and return what came of it."""
+    check = server.check
+    sent = _ask(environ, server, check, management.body_of(job, check, wish.fields))
+    if check.uuid and sent.status == 404:  # no such check: one by the job's name, whose address is another one
+        check = Check()
+        sent = _ask(environ, server, check, management.body_of(job, check, wish.fields))
+    said = _read(sent)
+    if sent.verdict != "accepted":
+        error = said.get("error") if said else None
+        why = error if isinstance(error, str) else sent.detail.removeprefix(f"HTTP {sent.status}").removeprefix(": ")
+        return {"action": "failed", "http_status": sent.status, "detail": management.words(sent.status, why, check)}
+    if said is None:
+        why = f"HTTP {sent.status}, and what came with it describes no check; see ping_api_url"
+        return {"action": "failed", "http_status": sent.status, "detail": why}
+    url = said.get("ping_url")
+    made = url if isinstance(url, str) and "://" in url else ""
+    doubts = [wish.remark, *_kept_otherwise(wish, said), *_address_doubts(server, made)]
+    if sent.status == 201 and made and not _integrated(environ, job, server, made):
+        doubts.append("it could not be given the project's integrations: it alarms nobody yet")
+    action = "failed" if _is_elsewhere(server, made) else "created" if sent.status == 201 else "updated"
+    facts = {"action": action, "http_status": sent.status, "detail": "; ".join(filter(None, doubts))}
+    return {**facts, "check": mask_url(made)} if made else facts
+
+
+def _kept_otherwise(wish: Wish, said: dict[str, Any]) -> Iterator[str]:
+    other = [f"{key} {said[key]!r}" for key, value in wish.fields.items() if key in said and said[key] != value]
+    if other:
+        yield f"the server keeps {', '.join(other)} in place of what was sent"
+
+
+def _address_doubts(server: Server, made: str) -> Iterator[str]:
+    """Yield what is to be done where the job does not ping the check that was made."""
+    if _is_elsewhere(server, made):
+        yield f"the server knows no check {mask_url(server.address)}; set ping to the address of this one"
+    if not server.address:
+        yield "the job does not ping it yet: set ping to its address, which the server's page shows"
+
+
+def _is_elsewhere(server: Server, made: str) -> bool:
+    return bool(server.check.uuid and made) and server.check.uuid.lower() not in made.lower()
+
+
+def _integrated(environ: dict[str, str], job: str, server: Server, made: str) -> bool:
+    """Give a new check all integrations of its project: without any it alarms nobody. One made by slug gets a name."""
+    uuid = management.check_of(made).uuid
+    named = {"name": job} if server.check.slug else {}
+    return bool(uuid) and _ask(environ, server, Check(uuid=uuid), {**named, "channels": "*"}).verdict == "accepted"
+
+
+def _ask(environ: dict[str, str], server: Server, check: Check, body: dict[str, Any]) -> Sent:
+    """Send one request through the helper process and return its answer; nothing is sent without its body."""
+    headers = (("X-Api-Key", server.key), ("Content-Type", "application/json"))
+    request = Request("POST", management.endpoint(server.base, check), headers, payload=json.dumps(body))
+    message = client.message("plain", request, answer_bytes=_ANSWER_BYTES)
+    return client.collect(client.launch(message, environ))
+
+
+def _read(sent: Sent) -> dict[str, Any] | None:
+    """Return the JSON of an answer; None where it has something else: a page, say, of whoever else is there."""
+    try:
+        said = json.loads(sent.answer or "{}")
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _sentences(facts: dict[str, Any]) -> Iterator[str]:
+    detail = f": {facts['detail']}" if facts["detail"] else ""
+    where = f" {facts['check']}" if facts["check"] else ""
+    expects = (
+        f"{facts['schedule']!r} in {facts['tz']}, grace {span(facts['grace_s'] * SECOND_US)}"
+        if facts["schedule"]
+        else ""
+    )
+    match facts["action"]:
+        case "created" | "updated":
+            yield f"{facts['job']}: {facts['action']} the check{where} on {facts['server']}: {expects}{detail}"
+        case "would":
+            yield f"{facts['job']}: would send to{where} on {facts['server']}: {json.dumps(facts['request'])}{detail}"
+        case "refused":
+            yield f"{facts['job']}: not sent to {facts['server']}{detail}"
+        case _:
+            yield f"{facts['job']}: the check{where} on {facts['server']} is not as it should be{detail}"
