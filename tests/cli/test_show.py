@@ -30,8 +30,8 @@ def recorded(shell: Any, started: Entry, finished: Entry, refused: Entry) -> Any
             hashed=[{**code, "sha256": "5ead"}],
             output={
                 "merged": False,
-                "stdout": {"bytes": 9, "sha256": "aa"},
-                "stderr": {"bytes": 0, "sha256": "bb"},
+                "stdout": {"bytes": 9, "sha256": "aa", "omitted_bytes": 4},
+                "stderr": {"bytes": 0, "sha256": "bb", "omitted_bytes": 0},
                 "omitted_bytes": 4,
             },
             stragglers=[{"pid": 99, "command": "daemon \x1b[2J"}],
@@ -174,10 +174,61 @@ def test_output_into_a_pipe_is_exact(recorded: Any) -> None:
 def test_output_on_a_terminal_is_escaped(recorded: Any) -> None:
     keep(recorded, [Frame(1, 0, b"a\x1b]52;c;eA==\x07\tb\n\xff\xe2\x80\xae")], [Frame(1, 9, b"end\n")])
     assert recorded.on_terminal("show", "--output", "1") == (
-        "a\\x1b]52;c;eA==\\x07\tb\n\\xff\\u202e\n[4 bytes between the beginning and the end were not kept]\nend\n\n"
+        "a\\x1b]52;c;eA==\\x07\tb\n\\xff\\u202e\n[4 bytes between the beginning and the end were not kept]\nend\n"
     )
 
 
 def test_a_run_without_output_says_so(recorded: Any) -> None:
     done = recorded("show", "--output", "1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "runguard: run 1 has no output on record\n")
+
+
+def test_one_stream_alone_comes_with_what_is_missing_of_it(recorded: Any) -> None:
+    keep(recorded, [Frame(1, 0, b"a"), Frame(2, 5, b"err\n"), Frame(1, 7, b"b\n")], [Frame(1, 9, b"c\n")])
+    alone = recorded("show", "--stderr", "1")
+    assert (alone.stdout, alone.stderr) == ("err\n", "")
+    assert recorded("show", "--stdout", "1").stdout == "ab\nc\n"
+    assert recorded("show", "--stdout", "--stderr", "1").stdout == "aerr\nb\nc\n"
+
+
+def test_of_one_pipe_for_both_streams_neither_comes_alone(shell: Any, started: Entry, finished: Entry) -> None:
+    shell.write(started(1), finished(1, output={"merged": True, "omitted_bytes": 0}))
+    keep(shell, [Frame(1, 0, b"out and err\n")], [])
+    done = shell("show", "--stderr", "1")
+    assert (done.stdout, done.stderr) == (
+        "out and err\n",
+        "runguard: stdout and stderr of run 1 were one pipe: this is both\n",
+    )
+    assert shell("show", "--times", "1").stdout == "2026-03-29 01:30:02.000+00:00  stdout+stderr  out and err\n"
+
+
+def test_with_times_each_line_tells_when_and_from_where(recorded: Any) -> None:
+    frames = [Frame(1, 0, b"one\ntw"), Frame(2, 250, b"e\x1br\xffr\xe2\x80\xae\n"), Frame(1, 61_500, b"o\n")]
+    keep(recorded, frames, [Frame(1, 90_000, b"end")])
+    assert recorded("show", "--times", "1").stdout.splitlines() == [
+        "2026-03-29 01:30:02.000+00:00  stdout  one",
+        "2026-03-29 01:30:02.000+00:00  stdout  tw",
+        r"2026-03-29 01:30:02.250+00:00  stderr  e\x1br\xffr\u202e",
+        "2026-03-29 01:31:03.500+00:00  stdout+ o",
+        "[4 bytes between the beginning and the end were not kept]",
+        "2026-03-29 01:31:32.000+00:00  stdout  end",
+    ]
+
+
+def test_as_json_the_output_is_what_each_stream_wrote_when(recorded: Any) -> None:
+    keep(recorded, [Frame(1, 0, EVERY_BYTE), Frame(2, 250, b"err\n")], [Frame(1, 9000, b"end")])
+    every, err, gap, end = recorded.json("show", "--output", "1")
+    assert every["text"].startswith("\0\1\2")
+    assert every["text"].endswith(r"\xfd\xfe\xff")
+    assert err == {
+        "at": "2026-03-29T01:30:02.25Z", "after_s": 0.25, "stream": "stderr", "omitted_bytes": 0, "text": "err\n",
+    }  # fmt: skip
+    assert gap == {"at": None, "after_s": None, "stream": None, "omitted_bytes": 4, "text": None}
+    assert end["stream"] == "stdout"
+    assert recorded.json("show", "--stderr", "1") == [err]
+
+
+def test_a_living_run_shows_its_output_so_far(shell: Any) -> None:
+    look = f"{sys.executable} -m runguard show --stderr 1 >seen 2>&1; grep err seen && break"
+    script = f"echo out; echo err >&2; for look in 1 2 3 4 5 6 7 8 9; do {look}; done"
+    assert shell("run", "-j", "letters", "-c", script).stdout == "out\nerr\n"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import socket
 import subprocess
 import time
@@ -308,12 +309,17 @@ def test_on_failure_repeats_what_timed_out(drive: Drive) -> None:
     assert ended.out == b"out\n"
 
 
-def test_a_spool_that_cannot_be_written_lets_everything_through(drive: Drive, tmp_path: Path) -> None:
-    limited = ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash"]  # 16 KiB
+def test_a_full_spool_passes_on_its_beginning_and_what_comes_and_counts_both(drive: Drive, tmp_path: Path) -> None:
+    limited = ["bash", "-c", 'ulimit -f 128; exec "$@"', "bash"]  # 128 KiB
     options = {"output": "on-failure", "spool_dir": str(tmp_path), **NOTHING_KEPT}
-    ended = drive("seq", "20000", options=options, wrapper=limited)
-    assert ended.out == "".join(f"{number}\n" for number in range(1, 20_001)).encode()
-    assert ended.report["remarks"] == ["the output could not be kept for later and was passed on: File too large"]
+    ended = drive("sh", "-c", "seq 60000 | while read -r line; do echo $line; done; exit 4",
+                  options=options, wrapper=limited)  # fmt: skip
+    assert (ended.status, ended.out) == (4, "".join(f"{number}\n" for number in range(1, 60_001)).encode())
+    (remark,) = ended.report["remarks"]
+    kept, after = map(int, re.findall(r"(?<=first )\d+|\d+(?= after)", remark))
+    assert kept in range(64 << 10, 128 << 10)
+    assert kept + after == 348_894
+    assert remark.endswith(" after them as they came: File too large")
 
 
 def test_a_spool_directory_that_cannot_be_made_lets_everything_through(drive: Drive) -> None:

@@ -166,16 +166,20 @@ def test_the_manual_names_every_policy() -> None:
 
 def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     shell("run", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z", "--", "true")
+    shell("run", "-j", "loud", "--", "echo", "said")
     [told] = shell.json("show", "1")
-    [brief] = shell.json("history")
+    [_, brief] = shell.json("history")
     [judged] = shell.json("windows", "--since", "2026-02-28", "--until", "2026-03-01")
     [coming] = shell.json("next", "-n", "1")
-    of_history, of_show, of_windows, _ = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    [said] = shell.json("show", "--output", "2")
+    of_history, of_show, of_output, of_windows, _ = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
     assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
     assert [listed(line) for line in lists(of_show)] == [
         [key for key in told["window"] if key not in brief["window"]],
         [key for key in told if key not in brief],
     ]
+    kept = [list(told["output"]), list(told["output"]["stdout"]), list(said)]
+    assert [listed(line) for line in lists(of_output)] == kept
     assert [listed(line) for line in lists(of_windows)] == [
         [key for key in judged if key in coming],
         [key for key in judged if key not in coming],

@@ -69,11 +69,6 @@ def _fill_in_hashes(told: Facts, hashed: Sequence[Facts]) -> None:
             code["sha256"] = known.get(code["path"])
 
 
-def omitted_bytes(entries: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many bytes of the output lie between the kept head and tail."""
-    return next((int(each["output"].get("omitted_bytes") or 0) for each in entries if each.get("output")), 0)
-
-
 def lines(records: ReadOnlyStore, told: Facts, run: Run, life: liveness.Life | None) -> Iterator[str]:
     """Yield the lines for a person, each safe to print."""
     took = f", took {span(told['duration_s'])}" if told["duration_s"] is not None else ""

@@ -125,7 +125,8 @@ def raw(pieces: Iterable[bytes]) -> None:
     """Write bytes of a job's output: escaped on a terminal, exact into a pipe or file."""
     with stdout() as out:
         if out.isatty():
-            out.write(printable.raw(b"".join(pieces)) + "\n")
+            text = printable.raw(b"".join(pieces))
+            out.write(text if text.endswith("\n") else text + "\n")
             return
         for piece in pieces:
             _write(1, piece)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import click
 
-from runguard.cli import details
+from runguard.cli import details, transcript
 from runguard.cli.asking import find, known_run, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page, raw
 from runguard.cli.runs import FIELDS, Seen
-from runguard.errors import UsageError
-from runguard.guard import frames, liveness
-from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
 
 TEXT = """Show one run, whole. RUN is its number, its id, or the first four or more characters of its id.
 
-With --output, only what was kept of the command's output: escaped on a terminal, exact into a pipe or file.
+With --output, only what was kept of the command's output: escaped on a terminal, exact into a pipe or file. As JSON,
+JSON lines or CSV it is what each stream wrote when.
 """
 
 STATUSES = (
@@ -34,20 +31,32 @@ STATUSES = (
 @click.command("show", cls=Command, help=TEXT, short_help="Show one run, whole.", statuses=STATUSES)
 @click.argument("run", metavar="RUN")
 @click.option("--output", is_flag=True, help="Write what was kept of the command's output, and nothing else.")
+@click.option("--stdout", is_flag=True, help="The same, of its stdout alone.")
+@click.option("--stderr", is_flag=True, help="The same, of its stderr alone.")
+@click.option("--times", is_flag=True, help="The same as lines of text, each with its time and stream.")
 @query_options
 @click.pass_obj
-def show(environ: dict[str, str], run: str, output: bool, form: str | None, store: str | None) -> int:
-    """Print the run."""
-    if output and form is not None:
-        raise UsageError("show: --output writes the command's own bytes; it goes with no format")
+def show(
+    environ: dict[str, str],
+    run: str,
+    output: bool,
+    stdout: bool,
+    stderr: bool,
+    times: bool,
+    form: str | None,
+    store: str | None,
+) -> int:
+    """Print the run, or its output."""
     place = find(environ, store)
     records = open_records(place)
     for remark in records.remarks if records else ():
         say(remark)
     found, life = Seen(place.kept.runs).now(known_run(records, run, place))
     assert records is not None
-    if output:
-        _output(records, found, life)
+    if output or stdout or stderr or times:
+        alone = stdout != stderr
+        streams = [stream for stream, wanted in ((1, stdout), (2, stderr)) if wanted or not alone]
+        _output(found, transcript.read(records, found, life, streams), form, alone=alone, times=times)
         return 0
     told = details.gather(records, found, life)
     if form in (None, "table"):
@@ -57,22 +66,26 @@ def show(environ: dict[str, str], run: str, output: bool, form: str | None, stor
     return 0
 
 
-def _output(records: ReadOnlyStore, run: Run, life: liveness.Life | None) -> None:
-    """Write head and tail of the output. What was left out between them is told on stderr, or on the terminal."""
-    kept = records.output(run.run_id)
-    omitted = details.omitted_bytes(records.entries(run.run_id))
-    if kept is None and life is not None and life.left is not None:
-        kept, omitted = (life.left.head, life.left.tail), life.left.omitted_bytes
+def _output(run: Run, kept: transcript.Transcript | None, form: str | None, *, alone: bool, times: bool) -> None:
+    """Write what is kept. What was left out in the middle is told on stderr, or in its place where people read."""
     if kept is None:
         say(f"run {run.number} has no output on record")
-        return
-    head, tail = (list(_data(part)) for part in kept)
-    marker = f"{omitted} bytes between the beginning and the end were not kept"
-    raw([*head, f"\n[{marker}]\n".encode(), *tail] if omitted and sys.stdout.isatty() else [*head, *tail])
-    if omitted and not sys.stdout.isatty():
-        say(marker)
+    elif kept.merged and alone:
+        say(f"stdout and stderr of run {run.number} were one pipe: this is both")
+    if form not in (None, "table"):
+        rows = transcript.rows(kept) if kept is not None else ()
+        emit(form or "json", rows, (Column(""),), transcript.FIELDS)
+    elif kept is not None and times:
+        page(transcript.lines(kept))
+    elif kept is not None:
+        _raw(kept)
 
 
-def _data(encoded: bytes) -> Iterator[bytes]:
-    for frame in frames.decode(encoded, torn=True):
-        yield bytes(frame.data)
+def _raw(kept: transcript.Transcript) -> None:
+    head, tail = (b"".join(bytes(frame.data) for frame in part) for part in (kept.head, kept.tail))
+    missing = transcript.marker(kept)
+    if missing and sys.stdout.isatty():
+        head += (b"\n" if head and not head.endswith(b"\n") else b"") + f"[{missing}]\n".encode()
+    raw([head, tail])
+    if missing and not sys.stdout.isatty():
+        say(missing)

@@ -90,10 +90,10 @@ def instant_of(option: str, text: str, now_us: int, zone: Zone | None = None) ->
     return when(option, text).at_us(now_us, zone)
 
 
-def local(at_us: int) -> str:
-    """Return an instant in local time, to the second, with its offset: for people."""
+def local(at_us: int, timespec: str = "seconds") -> str:
+    """Return an instant in local time, to the second (or as datetime's `timespec` has it), with its offset."""
     at = _EPOCH + timedelta(microseconds=at_us)
-    return at.astimezone().isoformat(sep=" ", timespec="seconds")
+    return at.astimezone().isoformat(sep=" ", timespec=timespec)
 
 
 def span(duration_s: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from _signal import SIGINT, SIGKILL  # type: ignore[import-not-found]
 
 from runguard.errors import SpawnError
+from runguard.guard.frames import omitted_bytes
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -108,10 +109,12 @@ def output_fields(capture: Capture, kept: Kept, head: bytes, tail: bytes, *, mer
     """Return what the entry says of the output: sizes, the hash of each whole stream, and those of what is kept."""
     from runguard.guard.provenance import small_sha256
 
+    counts = (capture.count(1), capture.count(2))
+    omitted = omitted_bytes(counts, (kept.head, kept.tail)) if kept.omitted_bytes else (0, 0)
     return {
         "merged": merged,
-        "stdout": capture.stream(1)._asdict(),
-        "stderr": capture.stream(2)._asdict(),
+        "stdout": capture.stream(1)._asdict() | {"omitted_bytes": omitted[0]},
+        "stderr": capture.stream(2)._asdict() | {"omitted_bytes": omitted[1]},
         "kept_bytes": kept.kept_bytes,
         "omitted_bytes": kept.omitted_bytes,
         "head_sha256": small_sha256(head),

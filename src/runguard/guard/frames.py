@@ -12,7 +12,7 @@ from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Reversible
+    from collections.abc import Iterable, Reversible, Sequence
 
 HEADER = Struct("<BQI")
 STREAMS = (1, 2)
@@ -75,6 +75,21 @@ def last(frames: Reversible[Frame], limit: int) -> list[Frame]:
 def size(frames: Iterable[Frame]) -> int:
     """Return the bytes of data in `frames`."""
     return sum(len(frame.data) for frame in frames)
+
+
+def omitted_bytes(counts: Sequence[int], kept: Iterable[bytes]) -> tuple[int, int]:
+    """Return how many bytes of stdout and of stderr, of `counts` altogether, are not in the encoded frames `kept`."""
+    missing = list(counts)
+    for encoded in kept:
+        at = 0
+        while at + HEADER.size <= len(encoded):
+            stream, _, length = HEADER.unpack_from(encoded, at)
+            at += HEADER.size
+            if stream not in STREAMS or not length:
+                break
+            missing[stream - 1] -= min(length, len(encoded) - at)
+            at += length
+    return max(0, missing[0]), max(0, missing[1])
 
 
 def _damaged(frames: list[Frame], at: int, torn: bool) -> list[Frame]:

@@ -6,6 +6,7 @@ import os
 
 from runguard.guard import liveness
 from runguard.guard.excerpts import masked
+from runguard.guard.frames import omitted_bytes
 from runguard.instant import SECOND_US
 
 TYPE_CHECKING = False
@@ -99,6 +100,7 @@ def unlink(path: str) -> None:
 
 def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
     left = life.left
+    omitted = omitted_bytes((left.stdout_bytes, left.stderr_bytes), (left.head, left.tail)) if left else (0, 0)
     return {
         "run_id": run.run_id,
         "outcome": "lost",
@@ -110,8 +112,8 @@ def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
         "duration_s": None,
         "command_pid": life.command_pid,
         "output": {
-            "stdout": {"bytes": left.stdout_bytes, "sha256": None},
-            "stderr": {"bytes": left.stderr_bytes, "sha256": None},
+            "stdout": {"bytes": left.stdout_bytes, "sha256": None, "omitted_bytes": omitted[0]},
+            "stderr": {"bytes": left.stderr_bytes, "sha256": None, "omitted_bytes": omitted[1]},
             "omitted_bytes": left.omitted_bytes,
         }
         if left

@@ -11,8 +11,6 @@ from runguard.guard.outlet import Outlet, widen_pipe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from runguard.guard.capture import Capture
     from runguard.guard.process import Child, Plan
     from runguard.guard.spool import Spool
@@ -97,11 +95,12 @@ class Relay:
         self._spooling = plan.output == "on-failure"
         self._spool_dir = plan.spool_dir
         self._spool: Spool | None = None
-        self._backlog: Iterator[tuple[int, bytes]] | None = None
+        self._spool_failed = ""
+        self._spooled = 0  # bytes that were kept for later where the rest could not be
+        self._backlog: Spool | None = None  # it is being passed on
         self._settled = 0
         self._progress_s = 0.0
         self._gave_up = False
-        self._replayed: Spool | None = None
         self._undelivered = 0
         self.sources = {fd: _Source(stream, fd, self._outlets.get(stream)) for stream, fd in child.pipes}
         for fd in self.sources:
@@ -162,8 +161,9 @@ class Relay:
         if not self.has_backlog():
             return False
         assert self._backlog is not None
-        piece = next(self._backlog, None)
+        piece = self._backlog.take()
         if piece is None:
+            self._backlog.close()
             self._backlog = None
             self.balance()
             return False
@@ -202,9 +202,9 @@ class Relay:
         if self._spool is not None:
             if succeeded:
                 self._spool.close()
-                self._spool = None
             else:
-                self._replay(iter(()))
+                self._backlog = self._spool
+            self._spool = None
 
     def delivered(self) -> bool:
         """Return whether our outlets have taken everything."""
@@ -223,13 +223,16 @@ class Relay:
         self._gave_up = True
         for outlet in self._outlets.values():
             outlet.abandon()
-        if self._replayed is not None:
-            self._undelivered += self._replayed.left
-        self._backlog = None
+        if self._backlog is not None:
+            self._undelivered += self._backlog.left
+            self._backlog.close()
+            self._backlog = None
         self.balance()
 
     def end(self) -> None:
         """Let go of the outlets and say what they could not write."""
+        if self._spool_failed:
+            self.remarks.append(self._what_was_spooled())
         undelivered = self._undelivered + sum(outlet.abandoned for outlet in self._outlets.values())
         if self._gave_up:
             self.remarks.append(f"nobody took our output: {undelivered} bytes were not delivered")
@@ -266,38 +269,42 @@ class Relay:
             source.passed -= len(data)
         elif source.outlet is not None:
             if self._spooling:
-                self._keep_for_later(source.stream, data)
+                self._keep_for_later(source.stream, source.outlet, data)
             elif self._backlog is not None:
-                self._backlog = _followed_by(self._backlog, iter([(source.stream, data)]))
+                self._backlog.follow(source.stream, data)
             else:
                 source.outlet.put(data)
         self._capture.feed(source.stream, int((now_s - self._started_s) * 1000), data)
 
-    def _keep_for_later(self, stream: int, data: bytes) -> None:
+    def _keep_for_later(self, stream: int, outlet: Outlet, data: bytes) -> None:
+        """Keep it on disk; where there is no room, begin to pass on what is there, and then what comes."""
         try:
             if self._spool is None:
                 from runguard.guard.spool import Spool  # only for those who want no output of a success
 
                 self._spool = Spool(self._spool_dir)
             self._spool.add(stream, data)
-        except (OSError, MemoryError) as error:
-            why = getattr(error, "strerror", None) or repr(error)
-            self.remarks.append(f"the output could not be kept for later and was passed on: {why}")
+        except (ImportError, OSError, MemoryError) as error:
             self._spooling = False
-            self._replay(iter([(stream, data)]))
+            self._spool_failed = getattr(error, "strerror", None) or repr(error)
+            if self._spool is None:
+                outlet.put(data)
+                return
+            self._spooled = self._spool.left
+            self._backlog, self._spool = self._spool, None
+            self._backlog.follow(stream, data)
 
-    def _replay(self, more: Iterator[tuple[int, bytes]]) -> None:
-        """Begin to pass on what is spooled, and then `more`."""
-        self._backlog = more if self._spool is None else _followed_by(self._spool.replay(), more)
-        self._replayed, self._spool = self._spool, None
+    def _what_was_spooled(self) -> str:
+        if not self._spooled:
+            return f"the output could not be kept for later and was passed on: {self._spool_failed}"
+        more = self._capture.total - self._spooled
+        return (
+            f"only the first {self._spooled} bytes of the output could be kept for later; they were passed on, and the"
+            f" {more} after them as they came: {self._spool_failed}"
+        )
 
     def _close(self, source: _Source) -> None:
         if not source.paused:
             self._poll.unregister(source.fd)
         os.close(source.fd)
         del self.sources[source.fd]
-
-
-def _followed_by(pieces: Iterator[tuple[int, bytes]], more: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    yield from pieces
-    yield from more

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 
 from runguard import private
 from runguard.guard.frames import HEADER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PIECE_BYTES = 64 << 10
 
@@ -19,45 +16,59 @@ class Spool:
     """An unlinked file of frames in `directory`: whatever happens to us, it leaves nothing behind.
 
     The directory is made where it is missing. Raises OSError where it is not private, and where the file cannot be made
-    or written; what was added before stays readable.
+    or written; what was added before stays readable. `left` counts the bytes that are not taken yet.
     """
 
-    __slots__ = ("_end", "_fd", "left")
+    __slots__ = ("_at", "_end", "_fd", "_followers", "_frame", "left")
 
     def __init__(self, directory: str) -> None:
         if flaw := private.make(directory):
             raise OSError(errno.EPERM, f"{directory}: {flaw}")
         self._fd = _unlinked_file(directory)
+        self._at = 0  # where to go on taking
         self._end = 0
-        self.left = 0  # bytes that are not replayed yet
+        self._frame = (0, 0)  # its stream, and the bytes of it that are not taken yet
+        self._followers: deque[tuple[int, bytes]] = deque()
+        self.left = 0
 
     def add(self, stream: int, data: bytes) -> None:
-        """Append what `stream` wrote."""
-        content = HEADER.pack(stream, 0, len(data)) + data
-        view = memoryview(content)
+        """Append what `stream` wrote: the whole of it, or, where this raises OSError, nothing."""
+        parts = [memoryview(HEADER.pack(stream, 0, len(data))), memoryview(data)]
         at = self._end
-        while view:
-            written = os.pwrite(self._fd, view, at)
-            view = view[written:]
+        while parts:
+            written = os.pwritev(self._fd, parts, at)
             at += written
+            while parts and written >= len(parts[0]):
+                written -= len(parts.pop(0))
+            if parts:
+                parts[0] = parts[0][written:]
         self._end = at
         self.left += len(data)
 
-    def replay(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (stream, bytes) in the order they were added, in pieces of at most 64 KiB, then close the file."""
-        at = 0
-        while at < self._end:
-            stream, _, left = HEADER.unpack(os.pread(self._fd, HEADER.size, at))
-            at += HEADER.size
-            while left:
-                piece = os.pread(self._fd, min(left, _PIECE_BYTES), at)
-                if not piece:
-                    break
-                at += len(piece)
-                left -= len(piece)
+    def follow(self, stream: int, data: bytes) -> None:
+        """Keep in memory what comes after all that was added."""
+        self._followers.append((stream, data))
+        self.left += len(data)
+
+    def take(self) -> tuple[int, bytes] | None:
+        """Return the next (stream, bytes), in the order in which they came, or None at the end."""
+        while self._at < self._end:
+            stream, length = self._frame
+            if not length:
+                stream, _, length = HEADER.unpack(os.pread(self._fd, HEADER.size, self._at))
+                self._at += HEADER.size
+            piece = os.pread(self._fd, min(length, _PIECE_BYTES), self._at)
+            self._at += len(piece)
+            self._frame = (stream, length - len(piece))
+            if piece:
                 self.left -= len(piece)
-                yield stream, piece
-        self.close()
+                return stream, piece
+            self._at = self._end  # somebody has cut the file
+        if not self._followers:
+            return None
+        stream, piece = self._followers.popleft()
+        self.left -= len(piece)
+        return stream, piece
 
     def close(self) -> None:
         """Let the file go."""
