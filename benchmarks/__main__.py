@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import machine, output, records, starts, storm, waiting, windows
+from benchmarks import machine, monitors, output, records, starts, storm, waiting, windows
 from benchmarks.receiver import Receiver
 
-SECTIONS = ("starts", "waiting", "output", "storm", "windows", "records")
+SECTIONS = ("starts", "monitors", "waiting", "output", "storm", "windows", "records")
 MEMORY = "/dev/shm"
 
 
@@ -24,7 +24,12 @@ def main() -> None:
         if "starts" in asked.sections:
             with places(asked.disk) as (memory, disk):
                 starts.measure(memory, disk, receiver.url, asked.rounds)
-        for section, measure in (("waiting", waiting.measure), ("output", output.measure), ("storm", storm.measure)):
+        for section, measure in (
+            ("monitors", monitors.measure),
+            ("waiting", waiting.measure),
+            ("output", output.measure),
+            ("storm", storm.measure),
+        ):
             if section in asked.sections:
                 with places(asked.disk) as (memory, _):
                     measure(memory, receiver, asked)
