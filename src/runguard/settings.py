@@ -25,17 +25,18 @@ PING_STYLES = (
 )  # fmt: skip
 
 # Where a setting may stand.
-OPTION, KEY, BOTH, TOP = "option", "key", "both", "top"
+OPTION, KEY, BOTH, TOP, STORE = "option", "key", "both", "top", "store"
 
 
 class Setting(NamedTuple):
     """One setting. `name` is its key; the long option is `--name` with `-` for `_`."""
 
     name: str
-    kind: str  # text path url template secret choice duration size integer flag job moment patterns command
+    kind: str  # text path file url template secret choice duration size integer flag job moment patterns command
     help: str
     default: object = None
-    place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file
+    place: str = BOTH  # OPTION: command line only; KEY: files only; TOP: command line and top level of a file;
+    # STORE: top level of files only, for it is about the store that all jobs share
     field: str = ""  # of Settings, where the unit is part of its name
     short: str = ""  # "j" for -j
     metavar: str = ""
@@ -59,11 +60,11 @@ class Setting(NamedTuple):
     @property
     def is_option(self) -> bool:
         """Whether `run` takes it on its command line."""
-        return self.place != KEY
+        return self.place not in (KEY, STORE)
 
     def is_key(self, *, top: bool) -> bool:
         """Whether a file may say it, at its top level or in the table of a job."""
-        return self.place in (KEY, BOTH) or (top and self.place == TOP)
+        return self.place in (KEY, BOTH) or (top and self.place in (TOP, STORE))
 
 
 class Settings(NamedTuple):
@@ -115,6 +116,8 @@ class Settings(NamedTuple):
     mask: tuple[str, ...]
     output_head_bytes: int
     output_tail_bytes: int
+    sign_key: str | None
+    anchor: str | None
 
     @property
     def ping_urls(self) -> tuple[str, ...]:
@@ -210,6 +213,9 @@ TABLE = (
             field="output_head_bytes", metavar="SIZE"),
     Setting("output_tail", "size", "How much of the output's end is kept.", 1 << 20, place=KEY,
             field="output_tail_bytes", metavar="SIZE"),
+    Setting("sign_key", "file", "Private SSH key that signs the ledger's daily checkpoints.", place=STORE),
+    Setting("anchor", "text", "A line for /bin/sh that is given each checkpoint's number and hash on its stdin, to keep"
+            " them elsewhere.", place=STORE),
 )  # fmt: skip
 
 BY_NAME = {setting.name: setting for setting in TABLE}
@@ -279,6 +285,8 @@ def parse(setting: Setting, text: str) -> object:
             return _template(text)
         case "path":
             return _path(text)
+        case "file":
+            return _file(text)
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -359,6 +367,12 @@ def _path(text: str) -> str:
         raise ValueError(f"records are kept in an SQLite file; {values.short(scheme + '://')} is not known")
     if "\0" in text or text.endswith("/"):
         raise ValueError(f"{values.short(text)} is not the path of a file")
+    return text
+
+
+def _file(text: str) -> str:
+    if not text.startswith("/") or "\0" in text or text.endswith("/"):
+        raise ValueError(f"{values.short(text)} is not an absolute path of a file")
     return text
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from runguard.errors import NothingRecordedError, StoreError, UnsafeError
 from runguard.store import network, sqlite
+from runguard.store.sqlite import SCHEMA
 
 from_umask = pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
 
@@ -92,8 +93,8 @@ def test_a_local_file_system_is_not_refused(place):
 
 def test_a_newer_schema_is_read_and_not_written(place, start):
     place.write(start(1))
-    sqlite3.connect(place.path).execute("PRAGMA user_version = 3")
-    with pytest.raises(StoreError, match=r"its schema is 3, newer than this program's \(2\)"):
+    sqlite3.connect(place.path).execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    with pytest.raises(StoreError, match=rf"its schema is {SCHEMA + 1}, newer than this program's \({SCHEMA}\)"):
         place.open().head()
     assert place.reader().head().seq == 1
 
@@ -493,7 +494,7 @@ def test_a_file_size_limit_is_named(place, start, child_environment):
 HOLDER = """
 import sys
 from runguard.store.lines import Author
-from runguard.store.sqlite import open_store
+from runguard.store.sqlite import SCHEMA, open_store
 store = open_store(sys.argv[1], author=Author("alpha", {}, "0"), create=False)
 with store.write() as transaction:
     transaction.append("run.start", 0, {

@@ -74,6 +74,7 @@ class Books:
         self._journal = Journal(places.state, prepared.author)
         self._mask = (prepared.secrets, prepared.settings.mask)
         self._opened: Store | None = None
+        self.checkpoint_is_due = False
 
     def open(self, fields: dict[str, Any]) -> Opening:
         """Decide what this start does and record it, before the command: `fields` are the start's own.
@@ -149,6 +150,7 @@ class Books:
                     during = {"run_id": self._start.run_id, "stepped_s": round(stepped_s, 3)}
                     tx.append("clock", look.wall_us, during)
                 appended = tx.append("run.finish", look.wall_us, fields)
+                self.checkpoint_is_due = store.wants_checkpoint(appended.seq, look.wall_us)
                 if not appended.superseded:
                     tx.keep_output(self._start.run_id, head, tail)
             self._clear(store, brought_over)
@@ -172,6 +174,17 @@ class Books:
                     store.record_pings(run_id, [ping])
         except Exception as error:  # noqa: BLE001
             self._voice(f"{self._failure(error)}; what became of the ping is not recorded")
+        finally:
+            self._close()
+
+    def checkpoint(self) -> None:
+        """Make the ledger's checkpoint, once a day and every 10,000 entries, sign it and tell it outside."""
+        from runguard.guard import anchoring
+
+        try:
+            anchoring.checkpoint(self._store(), self._prepared.settings, self._start.environ, self._voice)
+        except Exception as error:  # noqa: BLE001 - the job is over, and its status stands
+            self._voice(f"{self._failure(error)}; no checkpoint was made")
         finally:
             self._close()
 

@@ -136,6 +136,8 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     if attempt.monitor is not None and attempt.done is not None:
         pings = attempt.monitor.tell_end(attempt.done, attempt.window, attempt.recorded, signals)
         attempt.books.record_pings(pings, attempt.monitor.late_rows())
+    if attempt.books.checkpoint_is_due and signals.stop is None:
+        attempt.books.checkpoint()
     return attempt.verdict
 
 

@@ -31,6 +31,8 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
             _job(send, entry)
         case "window.waived":
             _waive(send, entry)
+        case "checkpoint":
+            _checkpoint(send, entry)
     return True
 
 
@@ -137,6 +139,17 @@ def _waive(send: Send, entry: Mapping[str, Any]) -> None:
         "at_us": instant.from_rfc3339(entry["at"]),
     }
     send("insert_waiver", row)
+
+
+def _checkpoint(send: Send, entry: Mapping[str, Any]) -> None:
+    row = {
+        "seq": entry["seq"],
+        "first_seq": entry["first"],
+        "last_seq": entry["last"],
+        "at_us": instant.from_rfc3339(entry["at"]),
+        "list_sha256": entry["list_sha256"],
+    }
+    send("insert_checkpoint", row)
 
 
 def _instant(text: str | None) -> int | None:

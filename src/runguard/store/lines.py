@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 VERSION = 1
+CHECKPOINT_EVERY_US = instant.DAY_S * instant.SECOND_US
+CHECKPOINT_ENTRIES = 10_000
 FIRST_PREV = "0" * 64
 KINDS = (
     "job.changed",

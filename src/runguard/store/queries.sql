@@ -20,6 +20,40 @@ SELECT line FROM ledger WHERE seq = :seq
 -- Which boot of which host the last start belongs to.
 SELECT boot_id, host FROM run ORDER BY start_seq DESC LIMIT 1
 
+-- name: lines_after
+-- A page of the ledger's lines, by their numbers.
+SELECT seq, line FROM ledger WHERE seq > :seq ORDER BY seq LIMIT :page
+
+-- name: checkpointed
+-- Up to which entry checkpoints reach, and when the last was made, or the first entry, or NULL.
+SELECT
+    coalesce((SELECT last_seq FROM checkpoint ORDER BY seq DESC LIMIT 1), 0),
+    coalesce(
+        (SELECT at_us FROM checkpoint ORDER BY seq DESC LIMIT 1),
+        (SELECT started_us FROM run ORDER BY start_seq LIMIT 1)
+    )
+
+-- name: last_checkpoint
+-- The line of the last checkpoint.
+SELECT seq, line FROM ledger WHERE seq = (SELECT max(seq) FROM checkpoint)
+
+-- name: insert_checkpoint
+-- Index a checkpoint.
+INSERT INTO checkpoint (seq, first_seq, last_seq, at_us, list_sha256)
+VALUES (:seq, :first_seq, :last_seq, :at_us, :list_sha256)
+
+-- name: signature
+-- The signature of a checkpoint.
+SELECT text FROM signature WHERE seq = :seq
+
+-- name: insert_signature
+-- Keep the signature of a checkpoint's line.
+INSERT INTO signature (seq, text) VALUES (:seq, :text)
+
+-- name: insert_anchored
+-- Keep what became of telling a checkpoint to somebody outside.
+INSERT INTO anchored (seq, at_us, error) VALUES (:seq, :at_us, :error)
+
 -- name: append_line
 -- Add a line to the ledger. A trigger refuses any number but the next.
 INSERT INTO ledger (seq, line) VALUES (:seq, :line)

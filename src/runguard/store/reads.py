@@ -100,6 +100,12 @@ class Reader:
             return Head(seq, lines.digest(line))
         return None
 
+    def wants_checkpoint(self, head_seq: int, now_us: int) -> bool:
+        """Tell whether the ledger that ends at `head_seq` wants one: once a day and every 10,000 entries."""
+        ((last_seq, at_us),) = self.rows("checkpointed")
+        aged = at_us is not None and now_us - at_us >= lines.CHECKPOINT_EVERY_US
+        return bool(aged or head_seq - last_seq >= lines.CHECKPOINT_ENTRIES)
+
     def latest(self, job: str, key: str, due_us: int) -> Earlier | None:
         """Return what decides a window: its latest start or waiver by sequence, refusals left out, or None.
 

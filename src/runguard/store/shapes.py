@@ -14,7 +14,7 @@ _INTEGERS = frozenset((
     "seq", "n", "number", "revision", "attempt", "exit_status", "returned", "signal",
     "guard_pid", "covers_count", "withdrawn", "http_status", "tries", "id", "file_offset", "size_bytes", "lines",
     "shift", "entries", "cases", "done", "no_action", "failed", "skipped", "unannounced", "rejected", "expected",
-    "beyond_bytes", "told", "complete",
+    "beyond_bytes", "told", "complete", "problems",
 ))  # fmt: skip
 _BYTES = frozenset(("line", "head", "tail", "digests"))
 _NEVER_NULL = frozenset((

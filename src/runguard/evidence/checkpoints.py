@@ -1,0 +1,71 @@
+r"""Checkpoints: entries of the ledger that name all entries since the one before, daily and every 10,000 entries.
+
+A checkpoint's list, in the format of sha256sum(1), byte for byte:
+
+    entry list    of the entries `first` to `last`:   SHA-256 of each line, two spaces, e and its seq (10 digits), \n
+
+Its SHA-256 stands in the checkpoint, beside `head`, the SHA-256 of the line `last`, and `previous`, the seq and the
+SHA-256 of the checkpoint before. That one is made even when nothing else happened is what proves an absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+from runguard.record import NamedTuple
+from runguard.store.lines import CHECKPOINT_ENTRIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from runguard.store.database import Transaction
+    from runguard.store.reads import Reader
+
+_PAGE = 1_000
+
+
+class Made(NamedTuple):
+    """A checkpoint as it stands in the ledger."""
+
+    seq: int
+    line: bytes
+
+
+def make(tx: Transaction, now_us: int) -> list[Made]:
+    """Append what checkpoints are due: several where many entries came since the last. Raises StoreError."""
+    made: list[Made] = []
+    while (head := tx.head()) is not None and tx.store.wants_checkpoint(head.seq, now_us):
+        ((after_seq, _),) = tx.store.rows("checkpointed")
+        last_seq = min(after_seq + CHECKPOINT_ENTRIES, head.seq)
+        digests = _digests(tx.store, after_seq, last_seq)
+        previous = [(seq, sha256(line).hexdigest()) for seq, line in tx.store.rows("last_checkpoint")]
+        fields = {
+            "first": after_seq + 1,
+            "last": last_seq,
+            "count": len(digests),
+            "head": digests[-1],
+            "list_sha256": list_sha256(after_seq + 1, digests),
+            "previous": dict(zip(("seq", "sha256"), previous[0], strict=True)) if previous else None,
+        }
+        appended = tx.append("checkpoint", now_us, fields)
+        made += [Made(appended.seq, line) for (line,) in tx.store.rows("line_at", seq=appended.seq)]
+    return made
+
+
+def entry_list(first_seq: int, digests: Iterable[str]) -> bytes:
+    """Return the list of entries from `first_seq` on, by the SHA-256 of their lines in hex."""
+    return "".join(f"{digest}  e{first_seq + n:010d}\n" for n, digest in enumerate(digests)).encode("ascii")
+
+
+def list_sha256(first_seq: int, digests: Iterable[str]) -> str:
+    """Return the SHA-256 of that list, in hex."""
+    return sha256(entry_list(first_seq, digests)).hexdigest()
+
+
+def _digests(store: Reader, after_seq: int, last_seq: int) -> list[str]:
+    found: list[str] = []
+    while after_seq < last_seq:
+        page = store.rows("lines_after", seq=after_seq, page=min(_PAGE, last_seq - after_seq))
+        found += [sha256(line).hexdigest() for _, line in page]
+        after_seq = page[-1][0]
+    return found
