@@ -189,6 +189,15 @@ def test_the_usual_duration_stands_beside_the_age(shell: Shell, start: Any, star
     assert re.search(r"run 4 \(pid \d+, for \d+\.\d+s, usually 2m00s: sleep 60\) holds the lock$", line)
 
 
+def test_runs_that_share_the_lock_are_all_told(shell: Shell, start: Any) -> None:
+    shell.config.write_text('[jobs.letters]\noverlap = "allow"\n')
+    pids = [start("letters")[1], start("letters")[1]]
+    [_, line] = shell("status").stdout.splitlines()
+    told = re.findall(r"run (\d) \(pid (\d+), for \S+: sleep \d+\) (holds the lock|holds the lock too)(?:; |$)", line)
+    assert sorted((number, int(pid)) for number, pid, _ in told) == [("1", pids[0]), ("2", pids[1])]
+    assert {what for _, _, what in told} == {"holds the lock", "holds the lock too"}
+
+
 def test_asking_never_lets_a_start_look_refused(shell: Shell, desk: Any) -> None:
     asking = [subprocess.Popen([sys.executable, "-m", "runguard", "status"], env=shell.environ, cwd=shell.directory,
                                stdout=subprocess.DEVNULL) for _ in range(3)]  # fmt: skip

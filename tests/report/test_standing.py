@@ -13,6 +13,10 @@ from runguard import paths
 from runguard.config import strict
 from runguard.coverage.standing import Standing
 from runguard.guard import host, runfile
+from runguard.heartbeat import spool
+from runguard.heartbeat.body import Body
+from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.styles import Event
 from runguard.instant import from_rfc3339, rfc3339
 from runguard.report.standing import standings
 from runguard.store.journal import Journal
@@ -250,6 +254,20 @@ def test_a_report_that_was_not_delivered(shell: Shell, stand: Any, started: Any,
     with shell.open() as store:
         store.record_pings(run_id(1), [sent._replace(verdict="accepted", http_status=200, error=None)])
     assert stand().undelivered == ()
+
+
+def test_an_outcome_that_waits_in_the_spool_is_told_once(shell: Shell, stand: Any, started: Any, finished: Any) -> None:
+    shell.write(started(1), finished(1, "failed"))
+    directory = str(shell.state / "spool")
+    told = Event("failure", run_id(1), 3, None, False, Body("failed"))
+    address = spool.address(directory, "https://hc.example/1")
+    spool.keep(
+        directory, Slot("letters", 1, 1, None, 1, "HTTP 503", "plain", "https://hc.example/…", "", address, told)
+    )
+    with shell.open() as store:
+        store.record_pings(run_id(1), [Ping("failure", "plain", "https://hc.example/…", "retry", 503, 1, 1, 1, "")])
+    assert stand().undelivered == (("failure", "https://hc.example/…", "HTTP 503", True),)
+    assert stand("other").undelivered == ()
 
 
 # The configuration

@@ -115,7 +115,9 @@ def _held(found: Standing) -> Iterator[str]:
     for run in found.running:
         if holder is None or holder.number != run.number:
             pid = f"pid {run.command_pid}" if run.command_pid else f"guard pid {run.guard_pid}"
-            yield f"run {run.number} ({pid}, for {span(run.running_s)}{usually}: {run.command}) is running"
+            shares = holder is not None and bool({run.guard_pid, run.command_pid} & set(holder.pids))
+            does = "holds the lock too" if shares else "is running"
+            yield f"run {run.number} ({pid}, for {span(run.running_s)}{usually}: {run.command}) {does}"
 
 
 def _instant(at_us: int | None) -> str | None:
