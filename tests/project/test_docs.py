@@ -110,8 +110,7 @@ def test_readme_lists_exactly_the_commands() -> None:
 
 
 def test_readme_lists_exactly_the_metrics() -> None:
-    families = [family.name for family in (*metrics.SERIES, metrics.GENERATED, metrics.READABLE)]
-    assert list(keyed(section("Prometheus"))) == families
+    assert list(keyed(section("Prometheus"))) == metrics.names()
 
 
 def test_readme_lists_exactly_the_policies() -> None:

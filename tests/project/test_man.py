@@ -222,4 +222,4 @@ def test_the_manual_of_the_file_names_the_choices_of_a_key(setting: Setting) -> 
 
 def test_the_manual_names_exactly_the_metrics() -> None:
     named = re.findall(r"^\.It Li (\S+)$", section(RUNGUARD, "METRICS"), re.MULTILINE)
-    assert named == [family.name for family in (*metrics.SERIES, metrics.GENERATED, metrics.READABLE)]
+    assert named == metrics.names()

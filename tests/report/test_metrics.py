@@ -13,7 +13,7 @@ from runguard import paths
 from runguard.config import strict
 from runguard.instant import from_rfc3339
 from runguard.report import metrics
-from runguard.report.standing import standings
+from runguard.report.assessment import assessments
 from runguard.store.sqlite import open_reader
 from shell import Shell
 
@@ -27,6 +27,9 @@ REGISTERED = (
 )
 # One job whose window of 29 March, due 01:30Z, was run in 92.5 s; the next is due at 01:30Z on the 30th.
 TEXT = """\
+# HELP runguard_level How the job stands: 0 ok, 1 warning, 2 critical, 3 unknown.
+# TYPE runguard_level gauge
+runguard_level{job_name="letters",store="/var/lib/runguard/db/runguard.sqlite"} 0
 # HELP runguard_last_success_timestamp_seconds When a run of the job last succeeded, in Unix time.
 # TYPE runguard_last_success_timestamp_seconds gauge
 runguard_last_success_timestamp_seconds{job_name="letters",store="/var/lib/runguard/db/runguard.sqlite"} 1774747894
@@ -70,7 +73,7 @@ def text(shell: Shell) -> Callable[..., str]:
     def read(store: str = STORE) -> str:
         kept = paths.places(str(shell.state), None)
         records = open_reader(kept.store) if os.path.exists(kept.store) else None
-        found = standings(shell.environ, strict.load(shell.environ), records, kept, NOW_US)
+        found = assessments(shell.environ, strict.load(shell.environ), records, kept, NOW_US)
         return metrics.exposition(found, store, NOW_US)
 
     return read
@@ -90,6 +93,7 @@ def test_the_whole_text_of_a_job_that_is_well(shell: Shell, text: Any, started: 
 def test_a_job_that_has_never_run_has_the_same_series(shell: Shell, text: Any) -> None:
     shell.write(REGISTERED)
     assert values(text()) == {
+        "level": "2",
         "last_success": "0",
         "last_exit_status": "NaN",
         "last_finish": "NaN",

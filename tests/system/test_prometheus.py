@@ -43,7 +43,7 @@ def test_the_node_exporter_passes_on_every_sample(shell: Shell, collector: tuple
     written, read = (directory / "runguard.prom").read_text(), get(url)
     assert "node_textfile_scrape_error 0" in read
     assert samples(read).keys() == samples(written).keys()
-    assert len(samples(read)) == 20
+    assert len(samples(read)) == 22
     store = f'store="{shell.state}/db/runguard.sqlite"'
     assert samples(read)[f'runguard_last_exit_status{{job_name="letters",{store}}}'] == "3"
     assert samples(read)[f'runguard_running_since_timestamp_seconds{{job_name="backup",{store}}}'] == "NaN"

@@ -16,6 +16,7 @@ from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import emit, page
 from runguard.cli.standings_told import COLUMNS, FIELDS, row
+from runguard.cli.telling import Telling
 from runguard.coverage.levels import CRITICAL, LEVELS, OK, UNKNOWN, WARNING, Assessment, Reason, worst
 from runguard.coverage.standing import Standing
 from runguard.errors import OutputError, RunguardError, UsageError
@@ -28,7 +29,11 @@ TEXT = """Say in one line whether all is well, for NRPE, Icinga, Nagios and thei
 Critical: the newest window beyond its grace is missing, failed or lost; the last run of a job without a schedule
 failed; or starts are refused again and again (alarm_after). Warning: older windows missing or held, suspect runs, a
 run longer than usual, pings that were not delivered, a last success older than max_age, a journal that is not empty.
-Unknown: nothing is on record, or it cannot be read: that is never ok. Nothing is written.
+Unknown: nothing is on record, or it cannot be read: that is never ok. Nothing is written but, with --notify, what was
+told.
+
+--notify tells of each change once, once a day while something is wrong, and of the end once. COMMAND is run by /bin/sh
+with the text on its stdin; a URL gets it as a POST. What is not delivered is tried again by the next check.
 """
 
 STATUSES = (
@@ -47,11 +52,12 @@ _BAR = "\\x7c"  # what a bar in somebody's command is shown as: the first one en
 
 
 class Judgement(NamedTuple):
-    """What a monitor is told: the worst level, the line, and how each job stands."""
+    """What a monitor is told: the worst level, the line, how each job stands, and what concerns no single job."""
 
     level: str
     line: str
     jobs: tuple[Assessment, ...]
+    general: tuple[Reason, ...] = ()
 
     @property
     def status(self) -> int:
@@ -61,11 +67,29 @@ class Judgement(NamedTuple):
 
 @click.command("check", cls=Command, help=TEXT, short_help="Say in one line whether all is well.", statuses=STATUSES)
 @click.option("-j", "--job", "jobs", metavar="NAME", multiple=True, help="Only this job; may be given several times.")
+@click.option("--notify", "targets", metavar="COMMAND|URL", multiple=True,
+              help="Whom to tell of changes; may be given several times.")  # fmt: skip
 @query_options
 @click.pass_obj
-def check(environ: dict[str, str], jobs: tuple[str, ...], form: str | None, store: str | None) -> int:
+def check(
+    environ: dict[str, str], jobs: tuple[str, ...], targets: tuple[str, ...], form: str | None, store: str | None
+) -> int:
     """Print the line and return the status."""
-    judgement = judge(environ, find(environ, store), jobs, clock.look().wall_us)
+    now_us = clock.look().wall_us
+    telling = Telling(environ, targets, (store or environ.get("RUNGUARD_STORE", ""), *sorted(set(jobs))), now_us)
+    try:
+        judgement = judge(environ, find(environ, store), jobs, now_us)
+    except Exception as error:
+        telling.tell_unknown(error)
+        raise
+    try:
+        _print(judgement, form)
+    finally:
+        telling.tell(judgement.line, judgement.jobs, judgement.general)
+    return judgement.status
+
+
+def _print(judgement: Judgement, form: str | None) -> None:
     try:
         if form in (None, "table"):
             page([judgement.line])
@@ -75,7 +99,6 @@ def check(environ: dict[str, str], jobs: tuple[str, ...], form: str | None, stor
                 say(judgement.line)
     except BrokenPipeError:
         pass  # who does not read the line gets the status all the same
-    return judgement.status
 
 
 def judge(environ: dict[str, str], place: Place, jobs: Sequence[str], now_us: int) -> Judgement:
@@ -85,7 +108,8 @@ def judge(environ: dict[str, str], place: Place, jobs: Sequence[str], now_us: in
     """
     records = open_records(place)
     if records is None:
-        return Judgement(UNKNOWN, line(UNKNOWN, nothing_recorded(place)), ())
+        reason = Reason(UNKNOWN, nothing_recorded(place))
+        return Judgement(UNKNOWN, line(UNKNOWN, reason.text), (), (reason,))
     found = assessments(environ, place.loaded, records, place.kept, now_us, chosen_jobs(records, place, jobs))
     general = [Reason(WARNING, remark) for remark in records.remarks]
     if not jobs and not any(each.standing.journaled for each in found):
@@ -93,7 +117,7 @@ def judge(environ: dict[str, str], place: Place, jobs: Sequence[str], now_us: in
     if not found:
         general.append(Reason(UNKNOWN, "no job is on record"))
     level = worst([*(each.level for each in found), *(reason.level for reason in general)])
-    return Judgement(level, line(level, _told(found, general), _numbers(found, jobs)), tuple(found))
+    return Judgement(level, line(level, _told(found, general), _numbers(found, jobs)), tuple(found), tuple(general))
 
 
 def line(level: str, text: str, numbers: str = "") -> str:

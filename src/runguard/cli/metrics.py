@@ -15,7 +15,7 @@ from runguard.cli.output import page
 from runguard.errors import OutputError, StoreError, UsageError
 from runguard.report import metrics as text
 from runguard.report import whole
-from runguard.report.standing import standings
+from runguard.report.assessment import assessments
 
 TEXT = """Write how each job stands as metrics for Prometheus.
 
@@ -55,7 +55,7 @@ def _read(environ: dict[str, str], place: Place, now_us: int) -> str:
     records = open_registered(environ, place, now_us)
     if records is None:
         say(nothing_recorded(place))
-    found = standings(environ, place.loaded, records, place.kept, now_us)
+    found = assessments(environ, place.loaded, records, place.kept, now_us)
     return text.exposition(found, place.kept.store, now_us, readable=records is not None)
 
 

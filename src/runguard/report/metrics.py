@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from runguard import printable
+from runguard.coverage.levels import LEVELS
 from runguard.heartbeat.styles import pushgateway
 from runguard.instant import SECOND_US
 
 if TYPE_CHECKING:
+    from runguard.coverage.levels import Assessment
     from runguard.coverage.standing import Standing
 
 NOTHING = "NaN"
@@ -30,19 +32,25 @@ class Family(NamedTuple):
     meaning: str
 
 
+LEVEL = Family("runguard_level", "How the job stands: 0 ok, 1 warning, 2 critical, 3 unknown.")
 READABLE = Family("runguard_store_readable", "1 if the records could be read, else 0.")
 GENERATED = Family("runguard_generated_timestamp_seconds", "When this was read from the records, in Unix time.")
 
 
-def exposition(standings: Iterable[Standing], store: str, now_us: int, *, readable: bool = True) -> str:
+def exposition(assessed: Iterable[Assessment], store: str, now_us: int, *, readable: bool = True) -> str:
     """Return the metrics of jobs whose records are in `store`; a retired job has none."""
-    jobs = [standing for standing in standings if not standing.retired]
-    families = [
-        _family(family, [(_labels(job_name=each.job, store=store), value(each)) for each in jobs])
-        for family, value in SERIES.items()
+    jobs = [(_labels(job_name=each.standing.job, store=store), each) for each in assessed if not each.standing.retired]
+    families = [_family(LEVEL, [(labels, str(LEVELS.index(each.level))) for labels, each in jobs])]
+    families += [
+        _family(family, [(labels, value(each.standing)) for labels, each in jobs]) for family, value in SERIES.items()
     ]
     families.append(_family(GENERATED, [(_labels(store=store), _seconds(now_us))]))
     return "".join([*families, _readable(store, str(int(readable)))])
+
+
+def names() -> list[str]:
+    """Return the names of all metrics, in the order in which they are written."""
+    return [family.name for family in (LEVEL, *SERIES, GENERATED, READABLE)]
 
 
 def unreadable(before: str, store: str) -> str:
