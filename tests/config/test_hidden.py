@@ -57,6 +57,15 @@ def test_the_cache_has_no_address_and_says_all_the_same(file: Path) -> None:
     assert load(file) == (str(file), SAID, "")
 
 
+def test_the_key_of_an_api_is_left_out_of_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "runguard.toml"
+    path.write_text(f'ping_api_key = "{KEY}"\n[jobs.x]\nping_api_key = "{KEY}"\ntimeout = 5\n')
+    time.sleep(0.015)
+    load(path)
+    assert load(path).data == {"jobs": {"x": {"timeout": 5}}}
+    assert KEY.encode() not in cached(path)
+
+
 def test_a_broken_file_goes_on_with_the_addresses_that_it_still_holds(file: Path) -> None:
     file.write_text(f'timeout = \n"{TEXT}')
     found = load(file)

@@ -80,7 +80,7 @@ def _one(
     server = _server(settings, job, asked=asked)
     if server is None:
         return None
-    facts = {**dict.fromkeys(FIELDS), "job": job, "server": server.base, "detail": ""}
+    facts = {**dict.fromkeys(FIELDS), "job": job, "server": _shown(server.base), "detail": ""}
     facts["check"] = mask_url(server.address) if server.address else None
     schedule = _schedule(environ, place, records, job)
     wish = _wish(schedule, settings, now_us) if isinstance(schedule, Schedule) else schedule
@@ -110,6 +110,13 @@ def _server(settings: Settings, job: str, *, asked: bool) -> Server | None:
         raise UsageError(f"{job}: set ping_api_key: the API key of the project, from its settings page")
     check = management.check_of(address) if address else Check()
     return Server(base, check, address, _key(settings.ping_api_key))
+
+
+def _shown(base: str) -> str:
+    """Return the address of a server without user and password."""
+    scheme, separator, rest = base.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
 
 
 def _key(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from runguard.store.lines import digest
 
 _KEYS = ("ping", "ping_success_url", "ping_start_url", "ping_fail_url", "store")
+_LEFT_OUT = ("ping_api_key", "ping_api_url")  # of which no run has need
 
 
 def hide(data: dict[str, object], content: bytes) -> dict[str, object]:
@@ -17,6 +18,8 @@ def hide(data: dict[str, object], content: bytes) -> dict[str, object]:
     """
     hidden: dict[str, object] = {}
     for key, value in data.items():
+        if key in _LEFT_OUT and isinstance(value, str):
+            continue
         if isinstance(value, dict):
             value = hide(value, content)
         elif key in _KEYS and isinstance(value, str) and "://" in value:
