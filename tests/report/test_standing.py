@@ -162,6 +162,14 @@ def test_refusals_since_the_last_start_that_ran(shell: Shell, stand: Any, starte
     assert found.refused_by.command == "/opt/letters/send --all"
 
 
+@pytest.mark.parametrize("holder", [None, {}, {"run_id": "1"}, {"started": "soon"}, ["who"]])
+def test_a_refusal_that_names_nobody_is_counted_all_the_same(
+    shell: Shell, stand: Any, refused: Any, holder: Any
+) -> None:
+    shell.write(refused(1, holder=holder))
+    assert (stand().refusals_in_a_row, stand().refused_by) == (1, None)
+
+
 def test_a_claim_elsewhere_that_went_well_is_no_refusal(shell: Shell, stand: Any, started: Any, refused: Any) -> None:
     shell.write(started(1), refused(2, why="claimed", returned=0, holder=None), refused(3, why="claimed", holder=None))
     found = stand()

@@ -127,11 +127,13 @@ def _refusals(store: Reader, job: str, after_seq: int) -> Refusals:
 
 
 def _holder(fields: dict[str, Any] | None) -> Holder | None:
-    if not fields:
+    """Return whom a refusal named, or None where it named nobody as this version does."""
+    names = ("run_id", "number", "guard_pid", "command_pid", "command")
+    try:
+        known = {name: fields[name] for name in names} if fields else {}
+        return Holder(**known, started_us=from_rfc3339(fields["started"])) if fields else None
+    except (LookupError, TypeError, ValueError, AttributeError):
         return None
-    started_us = from_rfc3339(fields["started"])
-    known = {name: fields.get(name) for name in ("run_id", "number", "guard_pid", "command_pid", "command")}
-    return Holder(**known, started_us=started_us)  # type: ignore[arg-type]
 
 
 def _undelivered(store: Reader, ended: Run | None) -> Ping | None:
