@@ -5,8 +5,6 @@ A shell with job control stands on a pseudo-terminal, as a person's would.
 
 import json
 import os
-import pty
-import select
 import shlex
 import signal
 import sys
@@ -16,30 +14,13 @@ from pathlib import Path
 
 import pytest
 
-import runguard
+from keyboard import Terminal
 
 DRIVE = str(Path(__file__).with_name("drive.py"))
 
 
-class Terminal:
-    """An interactive bash on a pseudo-terminal."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            environ = {**os.environ, "PS1": "", "PYTHONPATH": str(Path(runguard.__file__).parents[1]), "TERM": "dumb"}
-            os.chdir(folder)
-            os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environ)
-        self.seen = ""
-        self.type("stty -echo; set +o history; bind 'set enable-bracketed-paste off'; PS1=; echo rea''dy")
-        self.expect("ready")
-
-    def type(self, text: str) -> None:
-        os.write(self.fd, text.encode() + b"\n")
-
-    def key(self, control: bytes) -> None:
-        os.write(self.fd, control)
+class Guarding(Terminal):
+    """A terminal at which guards without bookkeeping are started."""
 
     def guard(self, script: str, *, before: str = "", after: str = "", **options: object) -> None:
         """Type a guarded `bash -c script`."""
@@ -47,34 +28,19 @@ class Terminal:
         command = " ".join(shlex.quote(word) for word in (sys.executable, DRIVE, given, "bash", "-c", script))
         self.type(f"{before} {command} {after}; echo status=$?")
 
-    def expect(self, text: str) -> None:
-        """Wait until `text` was shown since the last expected one."""
-        end_s = time.monotonic() + 20
-        while text not in self.seen:
-            assert select.select([self.fd], [], [], max(0, end_s - time.monotonic()))[0], (
-                f"{text!r} not in {self.seen!r}"
-            )
-            self.seen += os.read(self.fd, 4096).decode()
-        self.seen = self.seen.partition(text)[2]
-
     def report(self) -> dict[str, object]:
         content: dict[str, object] = json.loads((self.folder / "report.json").read_text())
         return content
 
-    def close(self) -> None:
-        os.close(self.fd)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    opened = Terminal(tmp_path)
+def terminal(tmp_path: Path) -> Iterator[Guarding]:
+    opened = Guarding(tmp_path)
     yield opened
     opened.close()
 
 
-def test_the_command_can_ask_on_the_terminal(terminal: Terminal) -> None:
+def test_the_command_can_ask_on_the_terminal(terminal: Guarding) -> None:
     terminal.guard("read -p 'name? ' name </dev/tty 2>/dev/tty; echo hello $name; exit 3")
     terminal.expect("name? ")
     terminal.type("anna")
@@ -82,7 +48,7 @@ def test_the_command_can_ask_on_the_terminal(terminal: Terminal) -> None:
     terminal.expect("status=3")
 
 
-def test_the_commands_stdin_is_the_terminal_its_outputs_are_pipes(terminal: Terminal) -> None:
+def test_the_commands_stdin_is_the_terminal_its_outputs_are_pipes(terminal: Guarding) -> None:
     terminal.guard("test -t 0 && echo stdin; test -t 1 || test -t 2 || echo pipes")
     terminal.expect("stdin")
     terminal.expect("pipes")
@@ -90,13 +56,13 @@ def test_the_commands_stdin_is_the_terminal_its_outputs_are_pipes(terminal: Term
     assert terminal.report()["merged"] is True
 
 
-def test_the_command_is_a_foreground_group_in_our_session(terminal: Terminal) -> None:
+def test_the_command_is_a_foreground_group_in_our_session(terminal: Guarding) -> None:
     terminal.guard("read -a f </proc/$$/stat; test ${f[4]} = $$ -a ${f[7]} = $$ && echo leads; echo sid=${f[5]}")
     terminal.expect("leads")
     terminal.expect(f"sid={terminal.pid}")
 
 
-def test_ctrl_c_reaches_the_command_once_and_not_us(terminal: Terminal) -> None:
+def test_ctrl_c_reaches_the_command_once_and_not_us(terminal: Guarding) -> None:
     terminal.guard("trap 'echo interrupted; n=$((n+1))' INT; echo up; while [ ${n:-0} = 0 ]; do sleep 0.05; done;"
                    " sleep 0.2; echo n=$n; exit 4")  # fmt: skip
     terminal.expect("up")
@@ -106,7 +72,7 @@ def test_ctrl_c_reaches_the_command_once_and_not_us(terminal: Terminal) -> None:
     assert terminal.report()["stop_signal"] is None
 
 
-def test_ctrl_c_ends_a_command_that_does_not_care(terminal: Terminal) -> None:
+def test_ctrl_c_ends_a_command_that_does_not_care(terminal: Guarding) -> None:
     terminal.guard("echo up; exec sleep 60")
     terminal.expect("up")
     terminal.key(b"\x03")
@@ -114,7 +80,7 @@ def test_ctrl_c_ends_a_command_that_does_not_care(terminal: Terminal) -> None:
     assert terminal.report()["signal"] == signal.SIGINT
 
 
-def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Terminal) -> None:
+def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Guarding) -> None:
     terminal.guard("echo up; read line; echo got $line; exit 5")
     terminal.expect("up")
     terminal.key(b"\x1a")
@@ -127,7 +93,7 @@ def test_ctrl_z_stops_both_and_fg_goes_on(terminal: Terminal) -> None:
     terminal.expect("st=5")
 
 
-def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(terminal: Terminal) -> None:
+def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(terminal: Guarding) -> None:
     os.mkfifo(terminal.folder / "go")
     os.mkfifo(terminal.folder / "end")  # not `go` again: who still has it open to write would be a reader's end
     terminal.guard("echo up; read line <go; echo got $line; read line <end; exit 6")
@@ -142,7 +108,7 @@ def test_bg_goes_on_in_the_background_and_leaves_the_terminal_to_the_shell(termi
     terminal.expect("st=6")
 
 
-def test_a_command_in_the_background_that_wants_input_stops_until_fg(terminal: Terminal) -> None:
+def test_a_command_in_the_background_that_wants_input_stops_until_fg(terminal: Guarding) -> None:
     terminal.guard("echo up; sleep 0.3; read line </dev/tty; echo got $line; exit 7")
     terminal.expect("up")
     terminal.key(b"\x1a")
@@ -156,7 +122,7 @@ def test_a_command_in_the_background_that_wants_input_stops_until_fg(terminal: T
     terminal.expect("st=7")
 
 
-def test_a_job_that_is_fetched_from_the_background_gets_the_terminal_when_it_asks(terminal: Terminal) -> None:
+def test_a_job_that_is_fetched_from_the_background_gets_the_terminal_when_it_asks(terminal: Guarding) -> None:
     os.mkfifo(terminal.folder / "go")
     terminal.guard("echo up; read line <go; echo got $line; read line </dev/tty; echo read $line; exit 8")
     terminal.expect("up")
@@ -169,7 +135,7 @@ def test_a_job_that_is_fetched_from_the_background_gets_the_terminal_when_it_ask
     terminal.expect("st=8")
 
 
-def test_a_command_started_in_the_background_does_not_take_what_is_typed(terminal: Terminal) -> None:
+def test_a_command_started_in_the_background_does_not_take_what_is_typed(terminal: Guarding) -> None:
     terminal.guard("read line; echo got $line; exit 7", after="& true")
     terminal.type("until jobs | grep Stopped; do sleep 0.1; done; read x; echo shell has $x")
     terminal.expect("Stopped")
@@ -182,14 +148,14 @@ def test_a_command_started_in_the_background_does_not_take_what_is_typed(termina
     terminal.expect("st=7")
 
 
-def test_a_command_started_in_the_background_that_reads_nothing_ends_there(terminal: Terminal) -> None:
+def test_a_command_started_in_the_background_that_reads_nothing_ends_there(terminal: Guarding) -> None:
     terminal.guard("read -a f </proc/$$/stat; echo sid=${f[5]}; exit 9", after="& wait $!")
     terminal.expect(f"sid={terminal.pid}")
     terminal.expect("status=9")
     assert os.tcgetpgrp(terminal.fd) == terminal.pid
 
 
-def test_a_reader_in_the_background_whose_shell_has_gone_is_hung_up(terminal: Terminal) -> None:
+def test_a_reader_in_the_background_whose_shell_has_gone_is_hung_up(terminal: Guarding) -> None:
     given = json.dumps({"report": str(terminal.folder / "report.json")})
     command = " ".join(
         shlex.quote(word) for word in (sys.executable, DRIVE, given, "bash", "-c", "read go <go; read x")
@@ -204,7 +170,7 @@ def test_a_reader_in_the_background_whose_shell_has_gone_is_hung_up(terminal: Te
     assert terminal.report()["signal"] == signal.SIGHUP
 
 
-def test_a_script_gets_the_terminal_back_at_the_end(terminal: Terminal) -> None:
+def test_a_script_gets_the_terminal_back_at_the_end(terminal: Guarding) -> None:
     command = f"{shlex.quote(sys.executable)} {shlex.quote(DRIVE)} '{{}}' true"
     (terminal.folder / "script").write_text(f"{command}; read -p 'more? ' x; echo read $x\n")
     terminal.type("bash script; echo st=$?")
@@ -214,7 +180,7 @@ def test_a_script_gets_the_terminal_back_at_the_end(terminal: Terminal) -> None:
     terminal.expect("st=0")
 
 
-def test_a_job_that_ends_in_the_background_leaves_the_terminal_alone(terminal: Terminal) -> None:
+def test_a_job_that_ends_in_the_background_leaves_the_terminal_alone(terminal: Guarding) -> None:
     os.mkfifo(terminal.folder / "go")
     terminal.guard("echo up; read line <go")
     terminal.expect("up")
@@ -231,7 +197,7 @@ def test_a_job_that_ends_in_the_background_leaves_the_terminal_alone(terminal: T
     terminal.expect("st=0")
 
 
-def test_after_the_end_the_terminal_is_the_shells(terminal: Terminal) -> None:
+def test_after_the_end_the_terminal_is_the_shells(terminal: Guarding) -> None:
     terminal.guard("true")
     terminal.expect("status=0")
     terminal.type("read -p 'more? ' x; echo read $x")
@@ -240,7 +206,7 @@ def test_after_the_end_the_terminal_is_the_shells(terminal: Terminal) -> None:
     terminal.expect("read yes")
 
 
-def test_after_a_failed_spawn_the_terminal_is_ours(terminal: Terminal) -> None:
+def test_after_a_failed_spawn_the_terminal_is_ours(terminal: Guarding) -> None:
     command = f"{shlex.quote(sys.executable)} {shlex.quote(DRIVE)} '{{}}' /etc"
     (terminal.folder / "bad").write_text("#!/nonexistent/sh\n")
     (terminal.folder / "bad").chmod(0o755)
@@ -251,7 +217,7 @@ def test_after_a_failed_spawn_the_terminal_is_ours(terminal: Terminal) -> None:
     terminal.expect("read still here")
 
 
-def test_a_stop_signal_ends_a_foreground_command(terminal: Terminal) -> None:
+def test_a_stop_signal_ends_a_foreground_command(terminal: Guarding) -> None:
     terminal.guard("trap 'echo term; exit 8' TERM; echo pp=$PPID; while :; do sleep 0.05; done")
     terminal.expect("pp=")
     while "\n" not in terminal.seen:
@@ -262,7 +228,7 @@ def test_a_stop_signal_ends_a_foreground_command(terminal: Terminal) -> None:
     assert terminal.report()["stop_signal"] == signal.SIGTERM
 
 
-def test_tostop_does_not_stop_us_while_the_command_is_in_the_foreground(terminal: Terminal) -> None:
+def test_tostop_does_not_stop_us_while_the_command_is_in_the_foreground(terminal: Guarding) -> None:
     terminal.type("stty tostop")
     terminal.guard("echo one; sleep 0.1; echo two")
     terminal.expect("one")
@@ -272,14 +238,14 @@ def test_tostop_does_not_stop_us_while_the_command_is_in_the_foreground(terminal
 
 @pytest.mark.parametrize(("before", "after"), [("", "</dev/null"), ("", "| cat"), ("true |", "")])
 def test_with_only_part_of_the_terminal_the_command_has_its_own_session(
-    terminal: Terminal, before: str, after: str
+    terminal: Guarding, before: str, after: str
 ) -> None:
     terminal.guard("read -a f </proc/$$/stat; test ${f[5]} = $$ && echo own session", before=before, after=after)
     terminal.expect("own session")
     terminal.expect("status=0")
 
 
-def test_ctrl_c_at_a_command_in_its_own_session_is_forwarded(terminal: Terminal) -> None:
+def test_ctrl_c_at_a_command_in_its_own_session_is_forwarded(terminal: Guarding) -> None:
     terminal.guard("trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.05; done", after="</dev/null")
     terminal.expect("up")
     terminal.key(b"\x03")

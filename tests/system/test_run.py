@@ -6,10 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-
-import pytest
 
 from runguard.guard import runfile
 from shell import Shell, wait_until
@@ -81,9 +78,6 @@ def test_without_a_schedule_window_variables_are_unset_even_inherited_ones(shell
     done = shell("run", "-j", "x", "--", "env", environ={"RUNGUARD_WINDOW_KEY": "L1999", "RUNGUARD_WINDOW_END": "x"})
     assert "RUNGUARD_WINDOW" not in done.stdout
     assert shell.json("history")[0]["window"] is None
-
-
-IGNORES_TERM = ("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done")
 
 
 def start(shell: Shell, *arguments: str, **options: object) -> subprocess.Popen[str]:
@@ -199,23 +193,6 @@ def test_a_deleted_lock_file_does_not_let_a_second_run_in(shell: Shell) -> None:
     running.wait(timeout=20)
 
 
-def test_a_daemon_left_behind_does_not_hold_the_lock(shell: Shell) -> None:
-    assert shell("run", "-j", "x", "--", "sh", "-c", "setsid sleep 61 >/dev/null 2>&1 &").returncode == 0
-    assert shell("run", "-j", "x", "--", "true").returncode == 0
-    for pid in shell.processes("sleep 61"):
-        os.kill(pid, signal.SIGKILL)
-
-
-def test_a_grandchild_that_keeps_the_output_does_not_keep_the_guard(shell: Shell) -> None:
-    began = time.monotonic()
-    done = shell("run", "-j", "x", "--", "sh", "-c", "(sleep 62 &); echo hi; exit 3")
-    assert (done.returncode, done.stdout) == (3, "hi\n")
-    assert time.monotonic() - began < 30  # and not the 62 s of the grandchild
-    assert "sleep 62" in done.stderr
-    for pid in shell.processes("sleep 62"):
-        os.kill(pid, signal.SIGKILL)
-
-
 def test_two_hundred_starts_at_once_leave_two_hundred_rows(shell: Shell) -> None:
     command = [sys.executable, "-m", "runguard", "run", "-j", "storm", "--", "true"]
     guards = [subprocess.Popen(command, env=shell.environ, stderr=subprocess.DEVNULL) for _ in range(200)]
@@ -226,37 +203,6 @@ def test_two_hundred_starts_at_once_leave_two_hundred_rows(shell: Shell) -> None
     assert sorted(run["number"] for run in runs) == list(range(1, 201))
     assert {run["outcome"] for run in runs} <= {"succeeded", "refused"}
     assert sum(run["outcome"] == "succeeded" for run in runs) == statuses.count(0)
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "outcome"),
-    [
-        (("--timeout", "0.3s", "--", "sleep", "60"), 124, "timed_out"),
-        (("--timeout", "0.3s", "--kill-after", "0.3s", "--", *IGNORES_TERM), 137, "timed_out"),
-        (("--", "sh", "-c", "kill -TERM $$"), 143, "killed"),
-        (("--", "sh", "-c", "kill -KILL $$"), 137, "killed"),
-        (("--", "./no-such-program"), 127, "failed"),
-        (("--", "no-such-program"), 127, "failed"),
-        (("--", "/etc/passwd"), 126, "failed"),
-        (("-c", "exit 7"), 7, "failed"),
-        (("-c", "exit 255"), 255, "failed"),
-    ],
-)  # fmt: skip
-def test_exit_statuses_and_outcomes(shell: Shell, options: tuple[str, ...], status: int, outcome: str) -> None:
-    assert shell("run", "-j", "x", *options).returncode == status
-    [run] = shell.json("history")
-    assert (run["outcome"], run["returned"]) == (outcome, status)
-
-
-def test_told_to_stop_the_guard_forwards_once_and_keeps_the_commands_status(shell: Shell) -> None:
-    script = "trap 'echo TERM >> got; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
-    running = start(shell, "run", "-j", "x", "--", "sh", "-c", script)
-    ready(running)
-    running.terminate()
-    assert running.wait(timeout=20) == 5
-    assert (shell.directory / "got").read_text() == "TERM\n"
-    [run] = shell.json("history")
-    assert (run["outcome"], run["exit_status"]) == ("cancelled", 5)
 
 
 def test_a_script_without_a_shebang_is_run_by_the_shell(shell: Shell) -> None:

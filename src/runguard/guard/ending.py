@@ -123,11 +123,25 @@ def output_fields(capture: Capture, kept: Kept, head: bytes, tail: bytes, *, mer
 
 
 def oom_kills() -> int:
-    """Return how many processes of our control group the kernel has killed for want of memory (cgroup v2), or 0."""
+    """Return how many processes of our control group the kernel has killed for want of memory, or 0."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
-            group = next((line[3:].strip() for line in file if line.startswith("0::")), "")
-        with open(f"/sys/fs/cgroup{group}/memory.events", encoding="utf-8") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), 0)
+            groups = [line.strip().split(":", 2)[1:] for line in file]
     except (OSError, ValueError):
         return 0
+    for controllers, path in groups:
+        if not controllers:  # cgroup v2
+            count = _oom_count(f"/sys/fs/cgroup{path}/memory.events")
+        else:
+            count = _oom_count(f"/sys/fs/cgroup/memory{path}/memory.oom_control") if controllers == "memory" else None
+        if count is not None:
+            return count
+    return 0
+
+
+def _oom_count(path: str) -> int | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("oom_kill ")), None)
+    except (OSError, ValueError):
+        return None
