@@ -113,6 +113,8 @@ def test_cron_mails_the_output_of_a_guarded_line_byte_for_byte_as_of_a_bare_one(
 def test_output_on_failure_mails_a_failure_and_no_success(minute: Minute) -> None:
     assert minute.mails["loud"] == b"why it failed\n"
     assert "quiet" not in minute.mails
+    number = str(minute.runs["quiet", "succeeded"]["number"])
+    assert minute.shell("show", number, "--output").stdout == "all is well\n"  # and the record has it all the same
 
 
 def test_a_mailer_that_fails_or_hangs_changes_no_status_and_no_record(minute: Minute) -> None:
