@@ -145,3 +145,15 @@ def test_an_empty_target_is_a_mistake(shell: Shell) -> None:
 def test_where_nothing_was_ever_recorded_that_is_told(shell: Shell, post: Post) -> None:
     assert shell("check", "--notify", post.command).returncode == 3
     assert post.events == ["problem unknown "]
+    assert post.file.read_text() == f"RUNGUARD UNKNOWN - {shell.nothing_recorded.removeprefix('runguard: ')}"
+
+
+def test_where_nothing_can_be_remembered_an_alarm_is_told_at_each_check(shell: Shell, post: Post) -> None:
+    shell("run", "-j", "a", "--", "false")
+    (shell.state / "notified").symlink_to("/tmp")
+    done = shell("check", "--notify", post.command)
+    assert (done.returncode, post.events) == (2, ["problem critical a"])
+    assert done.stderr == (
+        "runguard: check: --notify: what was told cannot be remembered, so it may be told again: "
+        f"{shell.state}/notified: it is a symbolic link\n"
+    )

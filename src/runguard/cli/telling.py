@@ -35,7 +35,8 @@ class Telling:
         levels = {each.standing.job: each.level for each in wrong}
         if general:
             levels[""] = worst([reason.level for reason in general])
-        lines = [line.partition(" | ")[0], *(reason.text for reason in general)]
+        line = line.partition(" | ")[0]
+        lines = [line, *(reason.text for reason in general if reason.text not in line)]
         for each in wrong[:_MOST_JOBS]:
             lines += [f"{each.standing.job} is {each.level}:", *(f"  {reason.text}" for reason in each.reasons)]
         if len(wrong) > _MOST_JOBS:

@@ -131,4 +131,4 @@ def _shown(target: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+    return getattr(error, "strerror", None) or str(error).removesuffix("; nothing was started")
