@@ -85,12 +85,26 @@ def test_a_pattern_that_is_nested_too_deeply_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "address", ["", " ", "hc.example/ping/token", "ftp://h/token", "https://", "https:///token", "https://h/to ken", "https://h/é",
-                "https://h/a\nb", "://h/token", "https://:/token"],
+                "https://h/a\nb", "://h/token", "https://:/token", "https://h:x/token", "https://[::1]:0/token",
+                "https://hc-ping.com/5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278/fail?token",
+                "https://u.example/api/v1/heartbeat/token/1"],
 )  # fmt: skip
 def test_a_bad_address_is_refused_without_being_quoted(address: str) -> None:
     with pytest.raises(ValueError) as caught:
         settings.parse(BY_NAME["ping"], address)
     assert "token" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://h:8000/x", "http://[::1]:80", "https://h/hooks/1", "https://u:p@h/fail", "https://h?x=a:b"],
+)  # fmt: skip
+def test_a_good_address_is_taken_as_it_is(address: str) -> None:
+    assert settings.parse(BY_NAME["ping"], address) == address
+
+
+def test_an_address_for_one_event_alone_is_good_for_that_event() -> None:
+    address = "https://hc-ping.com/5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278/fail"
+    assert settings.parse_key(BY_NAME["ping_fail_url"], address) == address
 
 
 def test_an_option_that_decides_windows_or_pings_is_judged_later() -> None:

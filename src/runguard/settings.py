@@ -280,7 +280,7 @@ def parse(setting: Setting, text: str) -> object:
         case "moment":
             return _moment(text)
         case "url":
-            return _url(text)
+            return _of_a_check(_url(text))
         case "template":
             return _template(text)
         case "path":
@@ -347,7 +347,21 @@ def _url(text: str) -> str:
         raise ValueError("is no address (https://…)" if text.strip() else "is empty")
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("holds characters that no address has")
+    _, colon, port = host.partition("?")[0].rpartition("]")[2].rpartition(":")
+    if colon and port and not (port.isdigit() and 0 < int(port) < 65_536):
+        raise ValueError("has no valid port")
     return text
+
+
+def _of_a_check(url: str) -> str:
+    """Return the address of a check; a monitor's address for one event alone would turn every event into that one."""
+    last = url.partition("#")[0].partition("?")[0].rstrip("/").rpartition("/")[2]
+    if last in ("start", "fail", "log") or last.isdigit():
+        from runguard.heartbeat.styles import event_alone  # only where it looks like one
+
+        if event_alone(url):
+            raise ValueError(f"ends in /{last}: give the check's own address, without it")
+    return url
 
 
 def _template(text: str) -> str:

@@ -197,6 +197,16 @@ LOUD = [
     Bad(("run", "-j", "letters", "--ping", "", "true"), "letters: --ping: is empty; the job runs without a ping", 0),
     Bad(("run", "-j", "letters", "--ping", "hc.example/token", "true"),
         "letters: --ping: is no address (https://…); the job runs without a ping", 0),
+    Bad(("run", "-j", "letters", "--ping", "https://u.example/api/v1/heartbeat/token/fail", "true"),
+        "letters: --ping: ends in /fail: give the check's own address, without it; the job runs without a ping", 0),
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: ping_fail_url: {status} is no placeholder; there are {exit}, {run_id},"
+        " {duration}, {due}, {host}, {job}, and {{ and }} for braces; the job runs without that ping", 0,
+        config="ping_fail_url = 'https://u.example/token/{status}'\n"),
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: ping_start_url: file:/nowhere/url: No such file or directory; the job"
+        " runs without that ping", 0, config="ping_start_url = 'file:/nowhere/url'\n"),
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: ping_on_skip: 'fail' is not one of none, log, success, failure; did"
+        " you mean failure?", 0,
+        config="ping_on_skip = 'fail'\n"),
     Bad(("run", "-j", "letters", "--ping", "file:/nowhere/url", "true"),
         "letters: --ping: file:/nowhere/url: No such file or directory; the job runs without a ping", 0),
     Bad(("run", "-j", "letters", "--ping-style", "telepathy", "true"),

@@ -92,6 +92,7 @@ def test_the_ping_url_and_its_key_are_secrets_but_not_the_slug():
         ("https://status.example/api/push/a1B2c3D4e5?status=up&msg=OK&ping=", "a1B2c3D4e5"),
         ("https://cronitor.link/p/0123456789abcdef/nightly-database-backup", "0123456789abcdef"),
         ("https://m.example/hook?token=hunter2hunter2&run={run_id}", "hunter2hunter2"),
+        ("http://ann:hunter2@gateway.example:9091/metrics/job/letters", "hunter2"),
     ],
 )
 def test_the_key_in_every_address_is_a_secret_and_nothing_beside_it(url, key):

@@ -57,7 +57,8 @@ class Monitor:
 
         Making ready for its end; telling what earlier runs could not, and the start.
         """
-        return Beside(LOAD_AFTER_S, self._make_ready()), Beside(START_AFTER_S, self._tell_beside())
+        ready, told = self._make_ready(), self._tell_beside()
+        return Beside(LOAD_AFTER_S, self._quietly(ready)), Beside(START_AFTER_S, self._quietly(told))
 
     def late_rows(self) -> list[tuple[str, Ping]]:
         """Return the pings that told of earlier runs and attempts, each with its run."""
@@ -177,7 +178,7 @@ class Monitor:
         """Import what the end needs: the package may be upgraded before."""
         for module in _NEEDED:
             __import__(module)
-            yield
+            yield None
         self._listeners()
 
     def _tell_beside(self) -> Iterator[float]:
@@ -263,6 +264,13 @@ class Monitor:
         try:
             tell()
         except Exception as error:  # noqa: BLE001 - its text may hold an address
+            self._voice(f"the ping failed: {type(error).__name__}")
+
+    def _quietly(self, steps: Iterator[float | None]) -> Iterator[float | None]:
+        """Take steps beside the command; what fails in them is told without its text."""
+        try:
+            yield from steps
+        except Exception as error:  # noqa: BLE001
             self._voice(f"the ping failed: {type(error).__name__}")
 
     def _pings(self) -> list[Ping]:

@@ -134,14 +134,15 @@ def _parts_of_url(url: str) -> set[str]:
     if not url:
         return set()
     before_query, _, query = url.partition("#")[0].partition("?")
-    host, *segments = before_query.partition("://")[2].rstrip("/").split("/")
+    authority, *segments = before_query.partition("://")[2].rstrip("/").split("/")
+    login, _, host = authority.rpartition("@")
     # `<key>/<slug>`: the slug is a job's name, and no secret.
     hosted = (host, len(segments)) in (("hc-ping.com", 2), ("cronitor.link", 3))
     has_slug = hosted or (len(segments) > 2 and segments[-3] == "ping")
     keys = [segment for segment in segments[: -1 if has_slug else None] if len(segment) >= _LONG_SEGMENT]
     if host == "nosnch.in" or segments[-2:-1] == ["push"]:  # their tokens are short
         keys.append(segments[-1])
-    parts = {url, before_query.rstrip("/"), *(keys or ["/" + "/".join(segments)])}
+    parts = {url, before_query.rstrip("/"), login.partition(":")[2], *(keys or ["/" + "/".join(segments)])}
     parts.update(value for value in (pair.partition("=")[2] for pair in query.split("&")) if len(value) >= 8)
     return {part for part in parts if part not in _PLACEHOLDERS}
 

@@ -29,7 +29,19 @@ if TYPE_CHECKING:
 
     from runguard.heartbeat.address import Address
 
-__all__ = ("KINDS", "STYLES", "VERDICTS", "Event", "Request", "Style", "detect", "judge", "request", "usable")
+__all__ = (
+    "KINDS",
+    "STYLES",
+    "VERDICTS",
+    "Event",
+    "Request",
+    "Style",
+    "detect",
+    "event_alone",
+    "judge",
+    "request",
+    "usable",
+)
 
 
 class Style(NamedTuple):
@@ -51,20 +63,27 @@ STYLES: Mapping[str, Style] = {
     "template": Style(lambda _: False, template.request, answers.judge),
     "plain": Style(lambda _: True, plain.request, answers.judge),
 }
-_OUTCOMES = ("start", "fail", "log")  # at the end of an address; so is a status
+_EVENTS = ("start", "fail", "log")  # at the end of an address; so is a status
 
 
 def usable(url: str) -> str | None:
     """Return None if `url` can be pinged, else why not: one line that holds no part of it but its scheme."""
     if (why := address.unusable(url)) is not None:
         return why
+    if last := event_alone(url):
+        return f"the ping URL ends in /{last}: give the check's own URL, without it"
+    return None
+
+
+def event_alone(url: str) -> str:
+    """Return the end of an address that tells a monitor of one event alone (`fail`, a status), or ""."""
     parts = address.split(url)
     last = parts.segments[-1] if parts.segments else ""
-    if last in _OUTCOMES or last.isdigit():
+    if last in _EVENTS or last.isdigit():
         check = parts._replace(path=parts.path.rstrip("/").rpartition("/")[0])
         if healthchecks.is_whole(check) or betterstack.recognises(check):
-            return f"the ping URL ends in /{last}: give the check's own URL, without it"
-    return None
+            return last
+    return ""
 
 
 def detect(url: str) -> str:
