@@ -167,8 +167,6 @@ USAGE = [
     Bad(("retire", "letters", "--reason", "x"), f"retire: no job 'letters' on record; {NOTHING}", 2),
     Bad(("show",), "show: RUN is missing", 2),
     Bad(("show", "1"), f"show: no run '1': {NOTHING}", 2),
-    Bad(("show", "1", "--output", "--json"),
-        "show: --output writes the command's own bytes; it goes with no format", 2),
 ]  # fmt: skip
 
 # The job runs, without what is broken.
