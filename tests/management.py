@@ -19,7 +19,7 @@ from receivers import Healthchecks, Received
 
 KEY = "hcw_0123456789abcdef0123456789ab"
 PING_KEY = "fqOOd6-F4MMNuCEnzTU01w"
-_FIELDS = ("name", "slug", "schedule", "tz", "grace", "channels")
+_FIELDS = ("name", "slug", "schedule", "tz", "timeout", "grace", "channels")
 _UNIQUE = ("name", "slug", "tags", "timeout", "grace")
 
 
@@ -75,9 +75,13 @@ class Managed(Healthchecks):
                     return 403, None
                 status, code = 201, str(uuid.uuid4())
                 self.make(code)
-        self.known[code] |= {name: spec[name] for name in _FIELDS if name in spec}
         check, told = self.checks[code], self.known[code]
-        check.schedule, check.zone, check.grace_s = told["schedule"], told["tz"], told["grace"]
+        told |= {name: spec[name] for name in _FIELDS if name in spec}
+        simple = "timeout" in spec and "schedule" not in spec  # it has the one or the other
+        for name in ("schedule", "tz") if simple else ("timeout",):
+            told.pop(name, None)
+        check.schedule, check.zone = told.get("schedule"), told.get("tz", "UTC")
+        check.period_s, check.grace_s = told.get("timeout", check.period_s), told["grace"]
         update = self.url(f"/api/v3/checks/{code}")
         urls = {"ping_url": self.url(f"/ping/{code}"), "update_url": update, "pause_url": f"{update}/pause"}
         return status, {**told, "uuid": code, "status": check.status, **urls, "resume_url": f"{update}/resume"}
@@ -100,11 +104,12 @@ def _flaw(spec: dict[str, Any]) -> str:
             return f"{name} is too long"
     if not re.fullmatch(r"[a-z0-9-_]*", spec.get("slug", "")):
         return "slug does not match pattern"
-    grace = spec.get("grace", 60)
-    if type(grace) is not int:
-        return "grace is not a number"
-    if not 60 <= grace <= 31_536_000:
-        return f"grace is too {'small' if grace < 60 else 'large'}"
+    for name in ("grace", "timeout"):
+        span_s = spec.get(name, 60)
+        if type(span_s) is not int:
+            return f"{name} is not a number"
+        if not 60 <= span_s <= 31_536_000:
+            return f"{name} is too {'small' if span_s < 60 else 'large'}"
     if any(each not in _UNIQUE for each in spec.get("unique", [])):
         return "an item in 'unique' has unexpected value"
     if spec.get("tz", "UTC") not in zoneinfo.available_timezones():

@@ -39,6 +39,7 @@ def put(shell: Shell, url: str, kind: str = "failure", *, job: str = "letters", 
     spool.keep(
         directory,
         Slot(job, at_us, from_us or at_us, until_us, 1, "HTTP 503", "healthchecks", masked, source, where, told),
+        at_us,
     )
     return at_us
 
@@ -119,6 +120,15 @@ def test_a_style_without_a_log_is_not_told_of_a_success_that_is_too_late(shell: 
     assert done.returncode == 0
     assert "dropped: too late, from " in done.stdout
     assert left(shell) == []
+
+
+def test_a_success_is_none_any_more_once_a_later_run_failed_of_which_no_monitor_heard(shell: Shell) -> None:
+    with Misbehaving([DOWN, UP]) as monitor:
+        configure(shell, monitor.url(f"/ping/{CHECK}"))
+        shell("run", "-j", "letters", "--", "true")
+        shell("run", "-j", "letters", "--", "false", environ={"RUNGUARD_CONFIG": "/dev/null"})
+        shell("ping")
+        assert monitor.paths[1:] == [f"/ping/{CHECK}/log"]
 
 
 def test_no_success_is_sent_before_its_due(shell: Shell) -> None:
@@ -323,6 +333,15 @@ def test_a_monitor_without_a_log_is_sent_a_success_only_if_that_is_wanted(shell:
         )
         shell("ping", "--test", "--yes", "letters")
         assert monitor.paths == ["/hooks/letters"]
+
+
+def test_of_several_monitors_those_with_a_log_are_tried(shell: Shell) -> None:
+    with Healthchecks() as monitor:
+        configure(shell, monitor.add(CHECK))
+        with shell.config.open("a") as file:
+            file.write(f'ping_success_url = "{monitor.url("/done")}"\n')
+        assert shell("ping", "--test", "letters").returncode == 0
+        assert monitor.paths == [f"/ping/{CHECK}/log"]
 
 
 @pytest.mark.parametrize(

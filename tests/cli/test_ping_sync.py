@@ -101,8 +101,43 @@ def test_all_jobs_with_an_address_are_done_and_those_that_cannot_be_are_named(sh
     assert facts == {
         "backup": ("updated", ""),
         "payroll": ("refused", "it is a recurrence, and the server knows cron expressions"),
-        "poll": ("refused", "it has no schedule, so that no window is expected of it"),
+        "poll": ("refused", "it has no schedule and no max_age, so that nothing is expected of it"),
     }
+
+
+def test_a_job_without_a_schedule_is_expected_within_its_max_age(shell: Shell) -> None:
+    with Managed() as server:
+        configure(shell, f'max_age = "1d"\nping = "{server.make(CHECK)}"\n')
+        done = shell("ping", "--sync", "letters")
+        assert server.asked == [(f"/api/v3/checks/{CHECK}", {"timeout": 86400, "grace": 300})]
+        assert (server.checks[CHECK].schedule, server.checks[CHECK].period_s) == (None, 86400)
+    assert done.stdout.endswith(": every 1d, grace 5m\n")
+
+
+def test_a_check_that_several_jobs_ping_can_expect_none_of_them(shell: Shell) -> None:
+    with Managed() as server:
+        url = server.make(CHECK)
+        for job in ("letters", "backup"):
+            configure(shell, f'{LETTERS}ping = "{url}"\n', job)
+        done = shell("ping", "--sync", "--all")
+        assert server.asked == []
+        where = server.url("")
+    why = "ping the same check, which can expect one job's windows"
+    assert done.returncode == 1
+    assert done.stdout == (
+        f"backup: not sent to {where}: letters {why.replace('ping', 'pings', 1)}\n"
+        f"letters: not sent to {where}: backup {why.replace('ping', 'pings', 1)}\n"
+    )
+
+
+def test_nothing_is_sent_for_any_job_where_one_is_not_configured(shell: Shell) -> None:
+    with Managed() as server:
+        configure(shell, f'{LETTERS}ping = "{server.make(CHECK)}"\n')
+        configure(shell, LETTERS, "backup")
+        done = shell("ping", "--sync", "letters", "backup")
+        assert server.asked == []
+    assert done.returncode == 2
+    assert "backup: it has no Healthchecks address: set ping_api_url" in done.stderr
 
 
 def test_a_policy_of_which_the_server_knows_nothing_is_refused_by_name(shell: Shell) -> None:

@@ -41,6 +41,13 @@ def test_a_success_does_not_count_once_a_newer_outcome_is_about_to_be_told() -> 
     assert kind_now(slot("success", "2026-03-30T01:30:00Z"), ENDED, superseded=True) == "log"
 
 
+@pytest.mark.parametrize(
+    ("now", "kind"), [("2026-03-29T01:31:30Z", "success"), ("2026-03-28T22:32:00Z", "log")], ids=["slewed", "set back"]
+)
+def test_a_success_of_the_future_is_none_to_rely_on(now: str, kind: str) -> None:
+    assert kind_now(slot("success", "2026-03-30T01:30:00Z"), from_rfc3339(now)) == kind
+
+
 @pytest.mark.parametrize("superseded", [False, True])
 def test_a_failure_counts_for_ever(superseded: bool) -> None:
     assert kind_now(slot("failure"), from_rfc3339("2029-01-01T00:00:00Z"), superseded=superseded) == "failure"

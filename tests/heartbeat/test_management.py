@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from runguard import zones
-from runguard.heartbeat.management import Check, Wish, body_of, check_of, endpoint, server_of, wish, words
+from runguard.heartbeat.management import (
+    Check,
+    Wish,
+    body_of,
+    check_of,
+    endpoint,
+    server_of,
+    wish,
+    wish_without_schedule,
+    words,
+)
 from runguard.instant import from_rfc3339
 from runguard.model import Schedule
 
@@ -40,10 +50,8 @@ def test_the_endpoint_is_that_of_version_3_however_the_server_is_spelled(given: 
     assert endpoint(given, Check(uuid=UUID)) == f"https://hc.example.org/api/v3/checks/{UUID}"
 
 
-def asked(expression: str, zone: str = "Europe/London", grace_s: float = 300, timeout_s: float | None = None,
-          **rules: str) -> Wish | str:  # fmt: skip
-    schedule = Schedule(expression, zone, **rules)
-    return wish(schedule, zones.load(zone).zone, NOW, grace_s=grace_s, timeout_s=timeout_s)
+def asked(expression: str, zone: str = "Europe/London", grace_s: float = 300, **rules: str) -> Wish | str:
+    return wish(Schedule(expression, zone, **rules), zones.load(zone).zone, NOW, grace_s=grace_s)
 
 
 @pytest.mark.parametrize(
@@ -115,14 +123,14 @@ def test_a_schedule_that_is_due_right_after_the_midnight_that_is_skipped_is_read
 
 
 def test_a_zone_without_a_name_is_named() -> None:
-    told = wish(Schedule("@daily", "localtime"), zones.load("UTC").zone, NOW, grace_s=300, timeout_s=None)
+    told = wish(Schedule("@daily", "localtime"), zones.load("UTC").zone, NOW, grace_s=300)
     assert told == "the zone of this host has no name; name one (key timezone)"
 
 
-def test_the_server_waits_for_the_end_so_the_time_that_a_run_may_take_is_part_of_its_grace() -> None:
-    assert asked("30 2 * * *", grace_s=600, timeout_s=7200) == Wish(
-        {"schedule": "30 2 * * *", "tz": "Europe/London", "grace": 7800}
-    )
+def test_a_job_without_a_schedule_whose_success_must_not_be_too_old_is_a_period() -> None:
+    assert wish_without_schedule(86_400, grace_s=600) == Wish({"timeout": 86_400, "grace": 600})
+    told = "its max_age is 30 s, and the server takes 60 to 31536000"
+    assert wish_without_schedule(30, grace_s=600) == told
 
 
 def test_a_grace_that_the_server_does_not_take_is_the_nearest_with_a_remark_or_refused() -> None:

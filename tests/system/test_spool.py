@@ -44,9 +44,8 @@ def put(shell: Shell, url: str, kind: str, *, at_us: int, until_us: int | None =
     run_id = "00000001-0000-4000-8000-000000000000"
     told = Event(kind, run_id, 0 if kind == "success" else 3, None, False, Body(f"{kind} of long ago"))
     where = spool.address(directory, url)
-    spool.keep(
-        directory, Slot(job, at_us, at_us, until_us, 1, "HTTP 503", "healthchecks", "http://…", "--ping", where, told)
-    )
+    slot = Slot(job, at_us, at_us, until_us, 1, "HTTP 503", "healthchecks", "http://…", "--ping", where, told)
+    spool.keep(directory, slot, at_us)
     return run_id
 
 

@@ -25,12 +25,13 @@ FIELDS = ("job", "style", "target", "sent_as", "verdict", "http_status", "detail
 def probe(
     environ: dict[str, str], place: Place, jobs: Sequence[str], form: str | None, *, yes: bool, dry_run: bool
 ) -> int:
-    """Try the monitors of the jobs, tell their answers in words, and return 1 where one has not accepted."""
-    plans = [(job, target) for job in jobs for target in _targets(environ, place, job)]
-    kinds = [_kind(job, target, yes=yes) for job, target in plans]
+    """Try the monitors of the jobs, tell their answers in words, and return 1 where one has not accepted.
+
+    Of several monitors of a job those with a log are tried. Raises UsageError where none can be.
+    """
+    plans = [plan for job in jobs for plan in _plans(job, _targets(environ, place, job), yes=yes)]
     facts = [
-        _facts(job, target, kind, None if dry_run else _send(environ, job, target, kind))
-        for (job, target), kind in zip(plans, kinds, strict=True)
+        _facts(job, target, kind, None if dry_run else _send(environ, job, target, kind)) for job, target, kind in plans
     ]
     if form in (None, "table"):
         page(safe(_sentence(each)) for each in facts)
@@ -52,17 +53,20 @@ def _targets(environ: dict[str, str], place: Place, job: str) -> tuple[Target, .
     return found.targets
 
 
-def _kind(job: str, target: Target, *, yes: bool) -> str:
-    """Return what is sent: a line for the log, or a success. Raises UsageError where that would not be harmless."""
-    if target.request(_event(job, "log")) is not None:
-        return "log"
-    if target.request(_event(job, "success")) is None:
-        raise UsageError(f"{job}: its {target.style} monitor is told of failures alone: nothing can be tried")
-    if not yes:
+def _plans(job: str, targets: Sequence[Target], *, yes: bool) -> list[tuple[str, Target, str]]:
+    """Return which monitors are sent what: a line for the log, or a success. Raises UsageError for none at all."""
+    silent = [each for each in targets if each.request(_event(job, "log")) is None]
+    plans = [(job, each, "log") for each in targets if each not in silent]
+    if yes:
+        plans += [(job, each, "success") for each in silent if each.request(_event(job, "success")) is not None]
+    if not plans and yes:
+        raise UsageError(f"{job}: its monitor is told of failures alone: nothing can be tried")
+    if not plans:
+        style = silent[0].style
         raise UsageError(
-            f"{job}: a {target.style} monitor has no log, so that a test would count as a success; --yes sends one"
+            f"{job}: a {style} monitor has no log, so that a test would count as a success; --yes sends one"
         )
-    return "success"
+    return plans
 
 
 def _event(job: str, kind: str) -> Event:

@@ -103,7 +103,8 @@ def _begun(environ: dict[str, str], place: Place, claim: Claim, now_us: int) -> 
         claim.close()
         return late.row(slot, "kept", found if isinstance(found, str) else _too_soon(slot))
     target, settings = found
-    begun = late.begin(claim, kind_now(slot, now_us), _launcher(environ, target, settings))
+    kind = kind_now(slot, now_us, superseded=_is_outdated(place, slot))
+    begun = late.begin(claim, kind, _launcher(environ, target, settings))
     return _said(begun) if isinstance(begun, Told) else begun
 
 
@@ -146,12 +147,27 @@ def _target(environ: dict[str, str], place: Place, slot: Slot) -> tuple[Target, 
     return "it was meant for another address than the job has now: the job's next run drops it"
 
 
+def _is_outdated(place: Place, slot: Slot) -> bool:
+    """Tell whether a later run than that of a success is on record that was none: it may have had no monitor."""
+    if slot.event != "success":
+        return False
+    try:
+        records = open_records(place)
+        if records is None:
+            return False
+        with records:
+            told, last = records.run(slot.run_id), records.last_ended(slot.job)
+    except RunguardError:
+        return False
+    return told is not None and last is not None and last.start_seq > told.start_seq and last.outcome != "succeeded"
+
+
 def _foretold(environ: dict[str, str], place: Place, slot: Slot, now_us: int) -> Outcome:
     """Return what would become of a slot."""
     found = _target(environ, place, slot)
     if isinstance(found, str) or now_us < slot.from_us:
         return Outcome(slot, late.row(slot, "kept", found if isinstance(found, str) else _too_soon(slot)))
-    kind = kind_now(slot, now_us)
+    kind = kind_now(slot, now_us, superseded=_is_outdated(place, slot))
     if found[0].request(late_event(slot, kind, now_us)) is None:
         return Outcome(slot, late.row(slot, "dropped", late.why_dropped(slot)))
     return Outcome(slot, late.row(slot, "would", "")._replace(event=kind))

@@ -20,12 +20,12 @@ from runguard.heartbeat.management import Check, Wish
 from runguard.heartbeat.redact import mask_url
 from runguard.heartbeat.targets import targets_of
 from runguard.instant import SECOND_US, span
-from runguard.model import Schedule
 from runguard.printable import line as safe
 from runguard.settings import Settings
 from runguard.store.database import ReadOnlyStore
 
-FIELDS = ("job", "action", "server", "check", "schedule", "tz", "grace_s", "http_status", "detail")
+FIELDS = ("job", "action", "server", "check", "schedule", "tz", "period_s", "grace_s", "http_status", "detail")
+_OF_CHECK = {"schedule": "schedule", "tz": "tz", "period_s": "timeout", "grace_s": "grace"}
 _ANSWER_BYTES = 16_384
 
 
@@ -38,67 +38,54 @@ class Server(NamedTuple):
     key: str
 
 
+class Plan(NamedTuple):
+    """What is to be done for a job: what its check is to expect, or why it cannot."""
+
+    job: str
+    server: Server
+    wish: Wish | str
+
+
 def sync(environ: dict[str, str], place: Place, jobs: Sequence[str] | None, form: str | None, *, dry_run: bool) -> int:
     """Create or update the checks of `jobs`, or of every job with a Healthchecks address; return 1 where one is not.
 
-    What the server cannot expect exactly is named, and nothing is sent for it.
+    What the server cannot expect exactly is named, and nothing is sent for it. Nothing is sent at all where something
+    is not configured.
     """
     now_us = clock.look().wall_us
     records = open_registered(environ, place, now_us)
     with records or nullcontext():
         names = jobs if jobs is not None else _every(place, records)
-        found = [_one(environ, place, records, job, now_us, jobs is not None, dry_run) for job in names]
-    facts = [each for each in found if each is not None]
+        plans = [plan for job in names if (plan := _plan(environ, place, records, job, now_us, asked=bool(jobs)))]
+    facts = [_done(environ, plan, _sharing(plan, plans), dry_run=dry_run) for plan in plans]
     if form in (None, "table"):
         page(safe(text) for each in facts for text in _sentences(each))
     else:
-        emit(
-            form or "",
-            [Row({field: each[field] for field in FIELDS}, ()) for each in facts],
-            [Column(field) for field in FIELDS],
-            FIELDS,
-        )
+        rows = [Row({field: each[field] for field in FIELDS}, ()) for each in facts]
+        emit(form or "", rows, [Column(field) for field in FIELDS], FIELDS)
     return 0 if all(each["action"] in ("created", "updated", "would") for each in facts) else 1
 
 
 def _every(place: Place, records: ReadOnlyStore | None) -> list[str]:
-    described = {job for file in place.loaded.files for job in file.data.get("jobs", ())}  # type: ignore[attr-defined]
+    described: set[str] = set()
+    for file in place.loaded.files:
+        jobs = file.data.get("jobs")
+        described |= set(jobs) if isinstance(jobs, dict) else set()
     return sorted(described | set(records.jobs() if records is not None else ()))
 
 
-def _one(
-    environ: dict[str, str],
-    place: Place,
-    records: ReadOnlyStore | None,
-    job: str,
-    now_us: int,
-    asked: bool,
-    dry_run: bool,
-) -> dict[str, Any] | None:
-    """Return what became of the check of one job; None for a job that `--all` passes over."""
-    settings, _ = config.effective({}, environ, place.loaded, job)
-    server = _server(settings, job, asked=asked)
-    if server is None:
-        return None
-    facts = {**dict.fromkeys(FIELDS), "job": job, "server": _shown(server.base), "detail": ""}
-    facts["check"] = mask_url(server.address) if server.address else None
-    schedule = _schedule(environ, place, records, job)
-    wish = _wish(schedule, settings, now_us) if isinstance(schedule, Schedule) else schedule
-    if isinstance(wish, str):
-        return {**facts, "action": "refused", "detail": wish}
-    facts |= {"schedule": wish.fields["schedule"], "tz": wish.fields["tz"], "grace_s": wish.fields["grace"]}
-    facts["detail"] = wish.remark
-    if dry_run:
-        return {**facts, "action": "would", "request": management.body_of(job, server.check, wish.fields)}
-    return facts | _synced(environ, job, server, wish)
+def _plan(
+    environ: dict[str, str], place: Place, records: ReadOnlyStore | None, job: str, now_us: int, *, asked: bool
+) -> Plan | None:
+    """Return what is to be done for a job; None where it has no Healthchecks address and was not asked for.
 
-
-def _server(settings: Settings, job: str, *, asked: bool) -> Server | None:
-    """Return where the job's check is kept; None where the job has no Healthchecks address and was not asked for.
-
-    Raises UsageError where that is not known, ConfigError where the key cannot be read.
+    Raises UsageError where something is not configured, ConfigError where it cannot be read.
     """
-    target = next((each for each in targets_of(settings).targets if each.style == "healthchecks"), None)
+    settings, problems = config.effective({}, environ, place.loaded, job)
+    found = targets_of(settings)
+    for why in (*(each.text for each in problems if each.breaks == "ping"), *found.flaws):
+        raise ConfigError(f"{job}: {why}")
+    target = next((each for each in found.targets if each.style == "healthchecks"), None)
     if target is None and not asked:
         return None
     address = target.url("success") if target is not None else ""
@@ -109,7 +96,50 @@ def _server(settings: Settings, job: str, *, asked: bool) -> Server | None:
     if settings.ping_api_key is None:
         raise UsageError(f"{job}: set ping_api_key: the API key of the project, from its settings page")
     check = management.check_of(address) if address else Check()
-    return Server(base, check, address, _key(settings.ping_api_key))
+    server = Server(base, check, address, _key(settings.ping_api_key))
+    return Plan(job, server, _wish(environ, place, records, job, settings, now_us))
+
+
+def _wish(
+    environ: dict[str, str], place: Place, records: ReadOnlyStore | None, job: str, settings: Settings, now_us: int
+) -> Wish | str:
+    """Return what the check of a job is to expect, or why it cannot."""
+    known = records.revisions(job) if records is not None else []
+    if known and known[-1].schedule is None:
+        return "it is retired: nothing is expected of it"
+    grace_s = settings.grace_s + (settings.timeout_s or 0)
+    schedule = known[-1].schedule if known else configured(environ, place.loaded, job)
+    if schedule is None:
+        if settings.max_age_s is None:
+            return "it has no schedule and no max_age, so that nothing is expected of it"
+        return management.wish_without_schedule(settings.max_age_s, grace_s=grace_s)
+    try:
+        zone = zones.load(schedule.zone).zone
+    except ZoneError as error:
+        return str(error)
+    return management.wish(schedule, zone, now_us, grace_s=grace_s)
+
+
+def _sharing(plan: Plan, plans: Sequence[Plan]) -> list[str]:
+    """Return the other jobs that ping the same check."""
+    same = (each.job for each in plans if each.server.address and each.server.address == plan.server.address)
+    return [job for job in same if job != plan.job]
+
+
+def _done(environ: dict[str, str], plan: Plan, sharing: Sequence[str], *, dry_run: bool) -> dict[str, Any]:
+    """Do it, and return what became of the check of one job."""
+    job, server, wish = plan
+    facts = {**dict.fromkeys(FIELDS), "job": job, "server": _shown(server.base), "detail": ""}
+    facts["check"] = mask_url(server.address) if server.address else None
+    if isinstance(wish, str):
+        return {**facts, "action": "refused", "detail": wish}
+    if sharing:
+        why = f"{', '.join(sharing)} ping{'s' * (len(sharing) == 1)} the same check, which can expect one job's windows"
+        return {**facts, "action": "refused", "detail": why}
+    facts |= {name: wish.fields.get(field) for name, field in _OF_CHECK.items()} | {"detail": wish.remark}
+    if dry_run:
+        return {**facts, "action": "would", "request": management.body_of(job, server.check, wish.fields)}
+    return facts | _synced(environ, job, server, wish)
 
 
 def _shown(base: str) -> str:
@@ -129,23 +159,6 @@ def _key(text: str) -> str:
     if not text.strip() or not text.isascii() or not text.isprintable():
         raise ConfigError("ping_api_key: it is empty, or holds characters that no key has")
     return text.strip()
-
-
-def _schedule(environ: dict[str, str], place: Place, records: ReadOnlyStore | None, job: str) -> Schedule | str:
-    """Return what the job is expected to answer, or why nothing is."""
-    known = records.revisions(job) if records is not None else []
-    if known and known[-1].schedule is None:
-        return "it is retired: nothing is expected of it"
-    schedule = known[-1].schedule if known else configured(environ, place.loaded, job)
-    return schedule or "it has no schedule, so that no window is expected of it"
-
-
-def _wish(schedule: Schedule, settings: Settings, now_us: int) -> Wish | str:
-    try:
-        zone = zones.load(schedule.zone).zone
-    except ZoneError as error:
-        return str(error)
-    return management.wish(schedule, zone, now_us, grace_s=settings.grace_s, timeout_s=settings.timeout_s)
 
 
 def _synced(environ: dict[str, str], job: str, server: Server, wish: Wish) -> dict[str, Any]:
@@ -218,11 +231,9 @@ def _read(sent: Sent) -> dict[str, Any] | None:
 def _sentences(facts: dict[str, Any]) -> Iterator[str]:
     detail = f": {facts['detail']}" if facts["detail"] else ""
     where = f" {facts['check']}" if facts["check"] else ""
-    expects = (
-        f"{facts['schedule']!r} in {facts['tz']}, grace {span(facts['grace_s'] * SECOND_US)}"
-        if facts["schedule"]
-        else ""
-    )
+    expects = f"{facts['schedule']!r} in {facts['tz']}" if facts["schedule"] else ""
+    expects = expects or (f"every {span(facts['period_s'] * SECOND_US)}" if facts["period_s"] else "")
+    expects += f", grace {span(facts['grace_s'] * SECOND_US)}" if facts["grace_s"] else ""
     match facts["action"]:
         case "created" | "updated":
             yield f"{facts['job']}: {facts['action']} the check{where} on {facts['server']}: {expects}{detail}"

@@ -150,10 +150,9 @@ class Late:
             address = spool.address(self._directory, *self._target.addresses)
             target = mask_url(self._target.url(event.kind))
             style, source = self._target.style, prepared.ping_source if self._target.is_ping else ""
-            spool.keep(
-                self._directory,
-                Slot(self._job, at_us, from_us, until_us, 1, sent.detail, style, target, source, address, event),
-            )
+            slot = Slot(self._job, at_us, from_us, until_us, 1, sent.detail, style, target, source, address, event)
+            if not spool.keep(self._directory, slot, clock.look().wall_us):
+                return "; not kept: the outcome of a later run is"
         except (OSError, MemoryError, ValueError, TypeError) as error:
             self._settle(at_us, event.run_id, heard=False)  # an older outcome must not be told after this one
             return f"; it cannot be kept for later: {self._directory}: {reason(error)}"
@@ -171,7 +170,7 @@ class Late:
             if path in others or not (ours or heard):
                 continue
             try:
-                slot = spool.supersede(path, at_us)
+                slot = spool.supersede(path, at_us, clock.look().wall_us)
             except OSError as error:
                 self._voice(f"{path}: {reason(error)}; what it holds may be sent again")
                 continue

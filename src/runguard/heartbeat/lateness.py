@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runguard.schedule.windows import Timetable
 
 WITHOUT_SCHEDULE_US = 3600 * SECOND_US
+_SLEWED_US = 60 * SECOND_US  # so far ahead may a clock have been that is right otherwise
 
 
 def valid_until_us(from_us: int, timetable: Timetable | None) -> int | None:
@@ -30,11 +31,14 @@ def valid_until_us(from_us: int, timetable: Timetable | None) -> int | None:
 
 
 def kind_now(slot: Slot, now_us: int, *, superseded: bool = False) -> str:
-    """Return as what a slot is told: success, failure or log. `superseded`: a newer outcome is about to be told."""
+    """Return as what a slot is told: success, failure or log. `superseded`: there is a newer outcome.
+
+    A success that claims to be of the future is none to rely on: the clock was set back, nobody knows how old it is.
+    """
     if slot.event == "failure":
         return "failure"
     stale = slot.until_us is not None and now_us >= slot.until_us
-    return "log" if superseded or stale else "success"
+    return "log" if superseded or stale or slot.at_us > now_us + _SLEWED_US else "success"
 
 
 def late_event(slot: Slot, kind: str, now_us: int) -> Event:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runguard.schedule.zone import Zone
 
 COMPARED_US = 10 * 366 * DAY_S * SECOND_US  # how far ahead two readings of a schedule are compared
-LEAST_GRACE_S, MOST_GRACE_S = 60, 365 * DAY_S
+LEAST_S, MOST_S = 60, 365 * DAY_S  # of what a server takes as a time
 _LONGEST_SCHEDULE = 100  # characters
 _RULES = ("policy", "gap", "fold")
 _HOSTED = {"hc-ping.com": "https://healthchecks.io"}
@@ -41,7 +41,7 @@ class Check(NamedTuple):
 class Wish(NamedTuple):
     """What a check is to expect, and what of it a person should know."""
 
-    fields: dict[str, Any]  # schedule, tz, grace
+    fields: dict[str, Any]  # schedule and tz, or timeout; grace
     remark: str = ""
 
 
@@ -73,10 +73,10 @@ def endpoint(server: str, check: Check) -> str:
     return f"{base}{_API}/checks/{check.uuid}"
 
 
-def wish(schedule: Schedule, zone: Zone, now_us: int, *, grace_s: float, timeout_s: float | None) -> Wish | str:
+def wish(schedule: Schedule, zone: Zone, now_us: int, *, grace_s: float) -> Wish | str:
     """Return what a check is to expect for a job, or why the server cannot expect the same.
 
-    The server waits for the end of a run, so that its grace time is that of the job and the time that a run may take.
+    The server waits for the end of a run: `grace_s` is the job's grace and the time that a run may take.
     """
     text = schedule.expression.strip()
     expression = MACROS.get(text.lower(), text)
@@ -96,12 +96,22 @@ def wish(schedule: Schedule, zone: Zone, now_us: int, *, grace_s: float, timeout
         return f"with {rules} it has other windows than a server expects, which goes by Debian's cron"
     if schedule.zone == "localtime":
         return "the zone of this host has no name; name one (key timezone)"
-    whole_s = round(grace_s + (timeout_s or 0))
-    if whole_s > MOST_GRACE_S:
-        return f"its grace and timeout are {whole_s} s together, and the server takes at most {MOST_GRACE_S}"
-    fields = {"schedule": expression, "tz": schedule.zone, "grace": max(whole_s, LEAST_GRACE_S)}
-    least = f"a grace of {whole_s} s is asked for; the least that the server takes is {LEAST_GRACE_S}"
-    return Wish(fields, least if whole_s < LEAST_GRACE_S else "")
+    return _with_grace({"schedule": expression, "tz": schedule.zone}, grace_s)
+
+
+def wish_without_schedule(max_age_s: float, *, grace_s: float) -> Wish | str:
+    """Return the same for a job without a schedule, whose last success must not be older than `max_age_s`."""
+    if not LEAST_S <= max_age_s <= MOST_S:
+        return f"its max_age is {max_age_s:g} s, and the server takes {LEAST_S} to {MOST_S}"
+    return _with_grace({"timeout": round(max_age_s)}, grace_s)
+
+
+def _with_grace(fields: dict[str, Any], grace_s: float) -> Wish | str:
+    whole_s = round(grace_s)
+    if whole_s > MOST_S:
+        return f"its grace and timeout are {whole_s} s together, and the server takes at most {MOST_S}"
+    least = f"a grace of {whole_s} s is asked for; the least that the server takes is {LEAST_S}"
+    return Wish({**fields, "grace": max(whole_s, LEAST_S)}, least if whole_s < LEAST_S else "")
 
 
 def body_of(job: str, check: Check, fields: dict[str, Any]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _FORMAT = 1
 _DIGEST_LENGTH = 64
 _LARGEST_BYTES = 262_144
 _KEY = "key"
+_NOT_OURS = (errno.EPERM, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV)
 _ASIDE = ".damaged"
 _ALONE_S = 2.0  # for the few steps that nobody else may take meanwhile; then they are taken all the same
 _ABANDONED_S = 3600  # nobody takes that long to write a slot
@@ -110,17 +111,18 @@ def slots(directory: str) -> list[Slot]:
     return sorted((each for each in found if isinstance(each, Slot)), key=lambda each: (each.job, each.at_us))
 
 
-def keep(directory: str, slot: Slot) -> bool:
+def keep(directory: str, slot: Slot, now_us: int) -> bool:
     """Put an outcome into its slot, durably; returns False where a newer one is there already.
 
-    Raises OSError: the disk is full, or the directory is not private.
+    One that claims to be of later than now is no newer: the clock was set back. Raises OSError: the disk is full, or
+    the directory is not private.
     """
     _make(directory)
     path = os.path.join(directory, f"{slot.job}~{slot.address}")
     fresh = _write(directory, slot)
     with _Alone(directory):
         there = _load(path)
-        if isinstance(there, Slot) and there.at_us > slot.at_us:
+        if isinstance(there, Slot) and slot.at_us < there.at_us <= now_us:
             _remove(fresh)
             return False
         try:
@@ -180,27 +182,32 @@ def claim(path: str) -> Claim | str | None:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return _put_aside(path, reason(error))
+            return _unreadable(path, error)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(fd)
             return None
-        if _is_at(fd, path):
-            found = _read(fd, path)
-            if isinstance(found, Slot):
-                return Claim(directory, path, fd, found)
+        if not _is_at(fd, path):
             os.close(fd)
-            return _put_aside(path, found)
+            continue
+        try:
+            found = _read(fd, path)
+        except OSError as error:
+            os.close(fd)
+            return _unreadable(path, error)
+        if isinstance(found, Slot):
+            return Claim(directory, path, fd, found)
         os.close(fd)
+        return _put_aside(path, found)
     return None
 
 
-def supersede(path: str, at_us: int) -> Slot | None:
-    """Remove the slot unless it is newer than `at_us`, and return what was in it. Raises OSError."""
+def supersede(path: str, at_us: int, now_us: int) -> Slot | None:
+    """Remove the slot unless it is newer than `at_us`, as `keep` has it; return what was in it. Raises OSError."""
     with _Alone(os.path.dirname(path)):
         there = _load(path)
-        if isinstance(there, str) or there.at_us > at_us:
+        if isinstance(there, str) or at_us < there.at_us <= now_us:
             return None
         os.unlink(path)
         return there
@@ -238,6 +245,8 @@ def _load(path: str) -> Slot | str:
         return reason(error)
     try:
         return _read(fd, path)
+    except OSError as error:
+        return reason(error)
     finally:
         os.close(fd)
 
@@ -252,16 +261,14 @@ def _opened(path: str, flags: int = os.O_RDONLY) -> int:
 
 
 def _read(fd: int, path: str) -> Slot | str:
-    """Return the slot in an open file, or why it is none."""
+    """Return the slot in an open file, or why it is none. Raises OSError."""
     import json  # the command is running, or has ended
 
+    content = os.pread(fd, _LARGEST_BYTES, 0)
     try:
-        content = os.pread(fd, _LARGEST_BYTES, 0)
         if digest(content[_DIGEST_LENGTH:]).encode() != content[:_DIGEST_LENGTH]:
             return "it is damaged"
         slot = _slot(json.loads(content[_DIGEST_LENGTH:]))
-    except OSError as error:
-        return reason(error)
     except (ValueError, TypeError, LookupError, RecursionError):
         return "it is of another version"
     named = os.path.basename(path) == f"{slot.job}~{slot.address}"
@@ -344,6 +351,13 @@ def _make(directory: str) -> None:
     """Make the spool where it is missing. Raises OSError, also where it is not private."""
     if flaw := private.make(directory):
         raise OSError(errno.EPERM, flaw)
+
+
+def _unreadable(path: str, error: OSError) -> str:
+    """Put aside what is no file of ours alone; what a later try may read stays. Returns a sentence about it."""
+    if error.errno in _NOT_OURS:
+        return _put_aside(path, reason(error))
+    return f"{path}: {reason(error)}; it is left where it is"
 
 
 def _put_aside(path: str, why: str) -> str:
