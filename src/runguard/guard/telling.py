@@ -185,7 +185,7 @@ class Monitor:
         start = self._event("start") if self._prepared.settings.ping_start else None
         due_us = self._due_to_wait_for(self._window())
         work = [listener.beside(start, due_us) for listener in self._listeners()]
-        while waits_s := [wait_s for steps in list(work) if (wait_s := next(steps, None)) is not None]:
+        while waits_s := [wait_s for steps in work if (wait_s := next(steps, None)) is not None]:
             yield min(_LOOK_S, *waits_s) if len(work) > 1 else waits_s[0]
 
     def _window(self) -> Window | None:
