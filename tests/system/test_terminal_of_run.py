@@ -73,6 +73,21 @@ def test_ctrl_z_stops_both_and_fg_continues_both(terminal: Terminal, shell: Shel
     assert (run["outcome"], run["exit_status"]) == ("failed", 5)
 
 
+def test_ctrl_z_at_a_pipeline_stops_the_job_too(terminal: Terminal, shell: Shell) -> None:
+    script = "echo $PPID $$ >pids; echo up; until [ -e go ]; do sleep 0.05; done; echo gone; exit 5"
+    terminal.type(typed(script, "| cat; echo of ${PIPESTATUS[0]}"))
+    terminal.expect("up")
+    terminal.key(b"\x1a")
+    terminal.expect("Stopped")
+    pids = (shell.directory / "pids").read_text().split()
+    wait_until(lambda: [state(pid) for pid in pids] == ["T", "T"])
+    (shell.directory / "go").touch()
+    terminal.type("fg; echo fg=$?")
+    terminal.expect("gone")
+    terminal.expect("fg=0")  # of `cat`
+    assert shell.json("history")[0]["exit_status"] == 5
+
+
 def test_the_record_of_a_job_in_a_pipeline_is_complete_although_its_reader_leaves(
     terminal: Terminal, shell: Shell
 ) -> None:

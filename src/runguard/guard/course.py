@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runguard.guard.stragglers import Straggler
 
 _LOOK_S = 0.02
+_ENDING_LOOKS = 5
 _WALK_S = 0.5  # between walks through /proc while we wait
 
 
@@ -146,7 +147,9 @@ class Course:
 
         `pipes` are those of the command that somebody still holds open.
         """
-        if not pipes and self._seems_left():
+        for _ in range(_ENDING_LOOKS):  # a `tee` whose pipe has just been closed is about to end
+            if pipes or not self._seems_left():
+                break
             time.sleep(_LOOK_S)
             self.reap()
         left: list[Straggler] = []

@@ -12,6 +12,7 @@ from _signal import (  # type: ignore[import-not-found]
     SIG_SETMASK,
     SIGCHLD,
     SIGPIPE,
+    SIGTSTP,
     SIGXFSZ,
     pthread_sigmask,
     set_wakeup_fd,
@@ -227,7 +228,7 @@ def _become(start: _Start, program: str, argv: tuple[str, ...], report_fd: int) 
             os.setsid()
         if start.foreground:
             os.tcsetpgrp(0, os.getpid())  # SIGTTOU is blocked
-        for number in (*_DEFAULTED, *FORWARDED):
+        for number in (*_DEFAULTED, *FORWARDED, SIGTSTP):
             if number not in start.signals.ignored:
                 signal(number, SIG_DFL)
         if SIGCHLD not in start.signals.ignored:

@@ -14,10 +14,13 @@ from _signal import (  # type: ignore[import-not-found]
     SIG_SETMASK,
     SIG_UNBLOCK,
     SIGCHLD,
+    SIGCONT,
     SIGHUP,
     SIGINT,
     SIGQUIT,
+    SIGSTOP,
     SIGTERM,
+    SIGTSTP,
     SIGUSR1,
     SIGUSR2,
     getsignal,
@@ -41,10 +44,11 @@ class Signals:
 
     `ignored` are the signals that were ignored at our start: the command ignores them too, and so do we.
     `mask` is the signal mask at our start. A byte written to `poke_fd` makes `fd` readable too. `at_child` is called
-    when a child has ended, between any two steps of ours; it must not raise.
+    when a child has ended, between any two steps of ours; it must not raise. `away` is the group of a command that a
+    terminal's Ctrl-Z does not reach, since it has a session of its own.
     """
 
-    __slots__ = ("_taken", "at_child", "fd", "ignored", "mask", "poke_fd", "received")
+    __slots__ = ("_taken", "at_child", "away", "fd", "ignored", "mask", "poke_fd", "received")
 
     def __init__(self, fd: int, write_fd: int, ignored: frozenset[int], mask: frozenset[int]) -> None:
         self.fd = fd
@@ -52,6 +56,7 @@ class Signals:
         self.mask = mask
         self.received: list[int] = []
         self.at_child: Callable[[], object] | None = None
+        self.away: int | None = None
         self.poke_fd = write_fd
         self._taken = 0
 
@@ -71,10 +76,19 @@ class Signals:
         self._taken += len(new)
         return new
 
+    def pause(self, *_: object) -> None:
+        """Stop as Ctrl-Z wants it, and the command with us; when we are continued, continue it."""
+        away = self.away
+        _send(away, SIGSTOP)
+        signal(SIGTSTP, SIG_DFL)
+        os.kill(os.getpid(), SIGTSTP)
+        signal(SIGTSTP, self.pause)
+        _send(away, SIGCONT)
+
     def close(self) -> None:
         """Put the default dispositions back and close the pipe."""
         set_wakeup_fd(-1)
-        for number in (*FORWARDED, SIGCHLD):
+        for number in (*FORWARDED, SIGTSTP, SIGCHLD):
             signal(number, SIG_IGN if number in self.ignored else SIG_DFL)
         pthread_sigmask(SIG_SETMASK, self.mask)
         os.close(self.fd)
@@ -85,7 +99,7 @@ def listen() -> Signals:
     """Receive TERM, INT, HUP, QUIT, USR1 and USR2 (those that were not ignored) and learn of children's ends."""
     read_fd, write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     read_fd, write_fd = high_fd(read_fd), high_fd(write_fd)
-    ignored = frozenset(number for number in (*FORWARDED, SIGCHLD) if getsignal(number) == SIG_IGN)
+    ignored = frozenset(number for number in (*FORWARDED, SIGTSTP, SIGCHLD) if getsignal(number) == SIG_IGN)
     signals = Signals(read_fd, write_fd, ignored, frozenset(pthread_sigmask(SIG_BLOCK, ())))
     set_wakeup_fd(write_fd, warn_on_full_buffer=False)
 
@@ -96,6 +110,9 @@ def listen() -> Signals:
         if number not in ignored:
             signal(number, note)
 
+    if SIGTSTP not in ignored:
+        signal(SIGTSTP, signals.pause)
+
     def wake(_number: int, _frame: object) -> None:
         if signals.at_child is not None:  # else the byte in the wakeup pipe is all that is needed
             signals.at_child()
@@ -104,3 +121,12 @@ def listen() -> Signals:
     signal(SIGCHLD, wake)
     pthread_sigmask(SIG_UNBLOCK, (SIGCHLD,))
     return signals
+
+
+def _send(group: int | None, number: int) -> None:
+    if group is None:
+        return
+    try:
+        os.killpg(group, number)
+    except OSError:
+        return

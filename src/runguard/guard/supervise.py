@@ -78,6 +78,7 @@ def supervise(
     when this returns; a remark tells of it. What it left behind is reaped until we end ourselves.
     """
     course = Course(child, plan)
+    signals.away = child.pid if child.loan is None else None
     supervision: _Supervision | None = None
     try:
         try:
@@ -90,6 +91,7 @@ def supervise(
         last_resort.see_through(course, signals, supervision.relay if supervision is not None else None)
         return _ended(course, None, ())
     finally:
+        signals.away = None
         if not child.tree.reap_quietly():
             signals.at_child = child.tree.reap_quietly
         if child.loan is not None:
@@ -168,6 +170,7 @@ class _Supervision:
     def _reap(self) -> None:
         self.course.reap()
         if self.phase == _RUNNING and self.course.over:
+            self.signals.away = None
             self.phase = _EMPTYING
 
     def _advance(self, now_s: float) -> None:
