@@ -28,6 +28,7 @@ FLOORS = {
     "heartbeat.body": 1,
     "heartbeat.event": 1,
     "heartbeat.lateness": 1,
+    "heartbeat.management": 1,
     "heartbeat.patience": 1,
     "heartbeat.redact": 1,
     "heartbeat.styles": 1,

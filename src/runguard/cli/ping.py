@@ -16,7 +16,10 @@ TEXT = """Send what monitors have not heard: the outcomes in the spool, of all j
 
 A failure is sent until a newer outcome was; a success only until the next one is due, then it goes to the monitor's
 log, or is dropped. What a monitor does not take stays. The address is read again from --ping file:/PATH of the run,
-from RUNGUARD_PING or the configuration. Put it into the crontab: */5 * * * * runguard ping
+from RUNGUARD_PING or the configuration. In a crontab:
+
+\b
+  */5 * * * *   runguard ping >/dev/null
 
 With --test a monitor is sent a line for its log, which changes nothing there, and its answer is told. With --sync the
 job's check on a Healthchecks server is created, or updated to expect the job's windows (keys ping_api_key and
