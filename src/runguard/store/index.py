@@ -33,6 +33,8 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
             _waive(send, entry)
         case "checkpoint":
             _checkpoint(send, entry)
+        case "correction" | "hold" | "release" | "redact" | "prune" | "access" | "defect":
+            _bear(send, entry)
     return True
 
 
@@ -150,6 +152,13 @@ def _checkpoint(send: Send, entry: Mapping[str, Any]) -> None:
         "list_sha256": entry["list_sha256"],
     }
     send("insert_checkpoint", row)
+
+
+def _bear(send: Send, entry: Mapping[str, Any]) -> None:
+    from runguard.store import bearings  # no start writes such an entry
+
+    for each in bearings.of_entry(entry):
+        send("insert_bearing", {**each._asdict(), "which": _text(each.which)})
 
 
 def _instant(text: str | None) -> int | None:

@@ -41,6 +41,13 @@ KINDS = (
     "clock",
     "restart",
     "checkpoint",
+    "correction",
+    "hold",
+    "release",
+    "redact",
+    "prune",
+    "access",
+    "defect",
 )
 # What every entry says besides the fields of its kind.
 HEADER = ("v", "seq", "prev", "kind", "at", "host", "actor", "version")

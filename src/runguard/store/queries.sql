@@ -324,3 +324,15 @@ VALUES (:run_id, :n, :event, :style, :target, :verdict, :http_status, :tries, :s
 -- The pings of a run in the order in which they were recorded.
 SELECT event, style, target, verdict, http_status, tries, sent_us, duration_us, error
 FROM ping WHERE run_id = :run_id ORDER BY n
+
+-- name: insert_bearing
+-- Index what an entry is about.
+INSERT INTO bearing (about, which, seq, kind) VALUES (:about, :which, :seq, :kind)
+
+-- name: bearings
+-- The entries that bear on something.
+SELECT about, which, seq, kind FROM bearing WHERE about = :about AND which = :which ORDER BY seq
+
+-- name: bearings_of_kind
+-- The entries of a kind that bear on something.
+SELECT DISTINCT seq FROM bearing WHERE kind = :kind ORDER BY seq
