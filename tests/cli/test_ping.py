@@ -222,6 +222,19 @@ def started(shell: Shell) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=shell.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_what_nobody_will_send_any_more_is_dropped_by_hand_and_that_is_recorded(shell: Shell) -> None:
+    with Misbehaving([DOWN]) as monitor:
+        shell("run", "-j", "letters", "--ping", monitor.url(f"/ping/{CHECK}"), "--", "false")
+        put(shell, monitor.url(f"/ping/{CHECK}"), job="backup")
+        done = shell("ping", "--drop", "letters")
+        assert len(monitor.requests) == 1
+        where = monitor.url("/…d21a5")
+    assert (done.returncode, done.stdout) == (0, f"letters: failure of run 1 to {where} dropped by hand\n")
+    assert left(shell) == ["backup"]
+    [_, row] = shell.json("show", "1")[0]["pings"]
+    assert (row["event"], row["verdict"], row["error"]) == ("failure", "dropped", "dropped by hand")
+
+
 def test_two_at_once_send_a_slot_once(shell: Shell) -> None:
     with Misbehaving([slowly(shell.directory / "began")]) as monitor:
         url = monitor.url(f"/ping/{CHECK}")
@@ -298,6 +311,8 @@ def test_a_spool_that_others_can_write_to_is_refused(shell: Shell) -> None:
         (["--test"], "--test JOB: the job is missing"),
         (["--sync"], "--sync JOB or --sync --all: the job is missing"),
         (["--test", "--sync", "letters"], "--test or --sync, not both"),
+        (["--drop", "--test", "letters"], "--drop or --test, not both"),
+        (["--drop"], "--drop JOB: the job is missing"),
         (["--sync", "--all", "letters"], "JOB or --all, not both"),
     ],
 )

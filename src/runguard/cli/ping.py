@@ -38,6 +38,7 @@ STATUSES = (
 @click.command("ping", cls=Command, help=TEXT, short_help="Send what monitors have not heard.", statuses=STATUSES)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option("--dry-run", is_flag=True, help="Say what would be sent; send nothing.")
+@click.option("--drop", is_flag=True, help="Send nothing: drop what waits for the monitors of each JOB.")
 @click.option("--test", is_flag=True, help="Try the monitor of each JOB: a line for its log.")
 @click.option("--yes", is_flag=True, help="With --test: where a monitor has no log, send a success.")
 @click.option("--sync", is_flag=True, help="Let the check of each JOB expect the job's windows.")
@@ -48,6 +49,7 @@ def ping(
     environ: dict[str, str],
     jobs: tuple[str, ...],
     dry_run: bool,
+    drop: bool,
     test: bool,
     yes: bool,
     sync: bool,
@@ -55,8 +57,8 @@ def ping(
     form: str | None,
     store: str | None,
 ) -> int:
-    """Do one of the three; return 1 where something is left undone."""
-    _check(jobs, test=test, yes=yes, sync=sync, every=every)
+    """Do one of the four; return 1 where something is left undone."""
+    _check(jobs, [name for name, given in (("--drop", drop), ("--test", test), ("--sync", sync)) if given], yes, every)
     place = find(environ, store)
     for job in jobs:
         _known(job, place)
@@ -70,21 +72,23 @@ def ping(
         return ping_sync.sync(environ, place, None if every else jobs, form, dry_run=dry_run)
     from runguard.cli import ping_spool
 
+    if drop:
+        return ping_spool.drop(environ, place, jobs, form, dry_run=dry_run)
     return ping_spool.deliver(environ, place, jobs or None, form, dry_run=dry_run)
 
 
-def _check(jobs: Sequence[str], *, test: bool, yes: bool, sync: bool, every: bool) -> None:
+def _check(jobs: Sequence[str], modes: Sequence[str], yes: bool, every: bool) -> None:
     """Raise UsageError for options that do not go together."""
-    if test and sync:
-        raise UsageError("--test or --sync, not both")
-    if every and not sync:
+    if len(modes) > 1:
+        raise UsageError(f"{modes[0]} or {modes[1]}, not both")
+    if every and "--sync" not in modes:
         raise UsageError("--all goes with --sync; without a JOB everything in the spool is sent")
-    if yes and not test:
+    if yes and "--test" not in modes:
         raise UsageError("--yes goes with --test")
     if every and jobs:
         raise UsageError("JOB or --all, not both")
-    if (test or sync) and not jobs and not every:
-        raise UsageError(f"{'--test JOB' if test else '--sync JOB or --sync --all'}: the job is missing")
+    if modes and not jobs and not every:
+        raise UsageError(f"{modes[0]} JOB{' or --sync --all' if '--sync' in modes else ''}: the job is missing")
 
 
 def _known(job: str, place: Place) -> None:

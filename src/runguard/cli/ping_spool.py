@@ -10,7 +10,7 @@ from runguard import clock, config
 from runguard.cli.asking import Place, open_records
 from runguard.cli.fast import say
 from runguard.cli.output import Column, Row, emit, page
-from runguard.errors import RunguardError, UnsafeError
+from runguard.errors import RunguardError, UnsafeError, reason
 from runguard.guard import host, late
 from runguard.guard.late import Delivery, Told
 from runguard.heartbeat import client, spool
@@ -29,6 +29,7 @@ AT_ONCE = 4  # helpers; each takes 30 MiB
 FIELDS = (
     "job", "run_id", "event", "ended_at", "late_s", "target", "sent_as", "verdict", "http_status", "tries", "detail",
 )  # fmt: skip
+BY_HAND = "dropped by hand"
 # What is settled: nothing is left to be delivered, as far as this job's monitor goes.
 _SETTLED = ("accepted", "dropped", "elsewhere")
 
@@ -44,9 +45,7 @@ def deliver(
     environ: dict[str, str], place: Place, jobs: Sequence[str] | None, form: str | None, *, dry_run: bool
 ) -> int:
     """Send what waits of `jobs`, or of all; print a line for each, record it, and return 1 where something is left."""
-    directory = place.kept.spool
-    if why := spool.flaw(directory):
-        raise UnsafeError(f"spool {directory}: {why} (uid {os.geteuid()}); nothing was sent")
+    directory = _trusted(place)
     now_us = clock.look().wall_us
     paths = [path for path in spool.waiting(directory) if jobs is None or spool.job_of(path) in jobs]
     damaged: list[str] = []
@@ -68,6 +67,36 @@ def deliver(
         say(f"nothing waits for the {'monitors' if len(jobs) > 1 else 'monitor'} of {', '.join(jobs)}")
     left = any(each.ping.verdict not in _SETTLED for each in outcomes) and not dry_run
     return 1 if left or damaged else 0
+
+
+def drop(environ: dict[str, str], place: Place, jobs: Sequence[str], form: str | None, *, dry_run: bool) -> int:
+    """Drop what waits of `jobs` unsent, print a line for each, record it; return 1 where something is left."""
+    directory = _trusted(place)
+    now_us = clock.look().wall_us
+    slots = [each for each in spool.slots(directory) if each.job in jobs]
+    outcomes = [Outcome(each, late.row(each, "dropped", BY_HAND)) for each in slots]
+    if not dry_run:
+        outcomes = [_dropped(directory, each, now_us) for each in slots]
+        _record(environ, place, outcomes)
+    _tell(place, outcomes, form, now_us)
+    return 1 if any(each.ping.verdict != "dropped" for each in outcomes) else 0
+
+
+def _dropped(directory: str, slot: Slot, now_us: int) -> Outcome:
+    """Drop a slot, unless a newer outcome has taken its place."""
+    try:
+        found = spool.supersede(spool.path_of(directory, slot), slot.at_us, now_us)
+    except OSError as error:
+        return Outcome(slot, late.row(slot, "kept", reason(error)))
+    return Outcome(slot, late.row(slot, "dropped" if found else "kept", BY_HAND if found else "there is a newer one"))
+
+
+def _trusted(place: Place) -> str:
+    """Return the directory of the spool. Raises UnsafeError where others could have put there what it holds."""
+    directory = place.kept.spool
+    if why := spool.flaw(directory):
+        raise UnsafeError(f"spool {directory}: {why} (uid {os.geteuid()}); nothing was sent")
+    return directory
 
 
 def _delivered(
@@ -143,8 +172,8 @@ def _target(environ: dict[str, str], place: Place, slot: Slot) -> tuple[Target, 
     for why in (*(each.text for each in problems if each.breaks in ("ping", "that ping")), *found.flaws):
         return why
     if not found.targets:
-        return "no address is configured for the job"
-    return "it was meant for another address than the job has now: the job's next run drops it"
+        return f"no address is configured for the job; runguard ping --drop {slot.job} drops it"
+    return f"it was meant for another address than the job has now; runguard ping --drop {slot.job} drops it"
 
 
 def _is_outdated(place: Place, slot: Slot) -> bool:
@@ -219,6 +248,8 @@ def _sentence(outcome: Outcome, numbers: dict[str, str], now_us: int) -> str:
             return f"{told} not delivered {where}: {ping.error}; dropped: {late.why_dropped(slot)}"
         case "undelivered":
             return f"{told} not delivered {where}: {ping.error}; kept, {slot.tries + 1} tries so far"
+    if ping.error == BY_HAND:
+        return f"{told} to {slot.target} {ping.error}"
     return f"{told} {'left' if ping.verdict == 'elsewhere' else ping.verdict}: {ping.error}"
 
 

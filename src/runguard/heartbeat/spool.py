@@ -118,7 +118,7 @@ def keep(directory: str, slot: Slot, now_us: int) -> bool:
     the directory is not private.
     """
     _make(directory)
-    path = os.path.join(directory, f"{slot.job}~{slot.address}")
+    path = path_of(directory, slot)
     fresh = _write(directory, slot)
     with _Alone(directory):
         there = _load(path)
@@ -132,6 +132,11 @@ def keep(directory: str, slot: Slot, now_us: int) -> bool:
             raise
     _sync(directory)
     return True
+
+
+def path_of(directory: str, slot: Slot) -> str:
+    """Return the file of a slot."""
+    return os.path.join(directory, f"{slot.job}~{slot.address}")
 
 
 def address(directory: str, *urls: str) -> str:
