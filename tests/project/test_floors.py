@@ -78,6 +78,7 @@ FLOORS = {
     "guard.anchoring": 4,
     "guard.books": 4,
     "guard.flow": 4,
+    "evidence.verify": 4,
     # 5: what is told of all that
     "report": 5,
     # 6: the command line

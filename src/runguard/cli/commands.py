@@ -21,6 +21,7 @@ from runguard.cli import (
     run,
     show,
     status,
+    verify,
     waive,
     windows,
 )
@@ -35,6 +36,7 @@ STATUSES = (
     (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
+        " verify: something was found;"
         " ping: something is undelivered",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
@@ -105,6 +107,7 @@ def build() -> click.Group:
         status.status,
         check.check,
         next.next_,
+        verify.verify,
         waive.waive,
         retire.retire,
         catchup.catchup,

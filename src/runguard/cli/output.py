@@ -278,3 +278,18 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
         console.print(bar.get_renderable())
 
     yield advance
+
+
+@contextmanager
+def steps(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Give a function that advances a progress bar by so many, on a terminal's stderr only."""
+    if total < 10_000 or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)

@@ -66,6 +66,16 @@ class ReadOnlyStore(Reader):
             raise StoreError(self.path, f"the file is corrupt ({flaw}); nothing was repaired; keep it for the record")
         return found
 
+    def labelled(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Send the named statement and return all rows by the names of their columns, unjudged. Raises StoreError."""
+        cursor, found = self._fetch(name, parameters)
+        labels = [column[0] for column in cursor.description]
+        return [dict(zip(labels, row, strict=True)) for row in found]
+
+    def unjudged(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        """Send the named statement and return all rows, for who judges each by its hash. Raises StoreError."""
+        return self._fetch(name, parameters)[1]
+
     def last_line(self) -> tuple[int, bytes] | None:
         """Return the number and the bytes of the last entry, or None."""
         for seq, line in self.rows("head"):

@@ -54,6 +54,42 @@ INSERT INTO signature (seq, text) VALUES (:seq, :text)
 -- Keep what became of telling a checkpoint to somebody outside.
 INSERT INTO anchored (seq, at_us, error) VALUES (:seq, :at_us, :error)
 
+-- name: checkpoint_at
+-- A checkpoint as the tables have it.
+SELECT seq, first_seq, last_seq, at_us, list_sha256 FROM checkpoint WHERE seq = :seq
+
+-- name: revision_at
+-- The revision that an entry opened.
+SELECT job, number, expression, zone, policy, gap, fold, after_us, opened_us, seq FROM revision WHERE seq = :seq
+
+-- name: waiver_at
+-- The waiver that an entry is.
+SELECT seq, job, window_key, since_us, until_us, withdrawn, reason, host, actor, at_us FROM waiver WHERE seq = :seq
+
+-- name: run_seqs
+-- Which entries started and ended the runs that were started by some entries.
+SELECT start_seq, finish_seq FROM run WHERE start_seq BETWEEN :first_seq AND :last_seq
+
+-- name: outputs_of
+-- The kept output of the runs that were started by some entries, and which entries ended them.
+SELECT run.finish_seq, output.head, output.tail FROM run JOIN output ON output.run_id = run.run_id
+WHERE run.start_seq BETWEEN :first_seq AND :last_seq AND run.finish_seq IS NOT NULL
+
+-- name: signatures
+-- The signatures of the checkpoints after an entry, with their lines.
+SELECT checkpoint.seq, ledger.line, signature.text FROM checkpoint JOIN ledger ON ledger.seq = checkpoint.seq
+LEFT JOIN signature ON signature.seq = checkpoint.seq
+WHERE checkpoint.seq > :seq ORDER BY checkpoint.seq
+
+-- name: last_verified
+-- The last time that somebody verified the ledger and found nothing.
+SELECT at_us, since_seq, upto_seq, upto_hash FROM verified WHERE problems = 0 ORDER BY at_us DESC LIMIT 1
+
+-- name: insert_verified
+-- Note that the ledger was verified.
+INSERT INTO verified (at_us, since_seq, upto_seq, upto_hash, problems)
+VALUES (:at_us, :since_seq, :upto_seq, :upto_hash, :problems)
+
 -- name: append_line
 -- Add a line to the ledger. A trigger refuses any number but the next.
 INSERT INTO ledger (seq, line) VALUES (:seq, :line)

@@ -1,0 +1,147 @@
+"""Is the record what was written, and is it whole: two verdicts, and every finding by name.
+
+Integrity: the chain, the checkpoints, their signatures, the witness and anchors that others kept, the tables against
+the ledger, the kept output. Completeness: every expected window is answered, or named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from runguard.coverage.missing import gap
+from runguard.evidence import indexed, signing
+from runguard.evidence.chain import PAGE, Chain, Finding
+from runguard.guard.expecting import expecting
+from runguard.store.database import ReadOnlyStore
+from runguard.store.lines import FIRST_PREV
+from runguard.store.witness import Seen
+
+MOST_FINDINGS = 1_000  # a ledger that was written anew from some entry on is one finding, not a million
+
+
+class Since(NamedTuple):
+    """Up to where the ledger was verified before: entry and SHA-256 of its line; 0 and the first `prev` for nothing."""
+
+    seq: int = 0
+    hash: str = FIRST_PREV
+
+
+class Trusted(NamedTuple):
+    """What was kept elsewhere and the ledger is held against."""
+
+    witness: Seen | None = None
+    anchors: tuple[Seen, ...] = ()
+    public_key: str | None = None  # of who signs checkpoints; None: any valid signature counts
+
+
+class Report(NamedTuple):
+    """What was looked at, from which entry on, and what was found."""
+
+    since_seq: int
+    upto_seq: int
+    upto_hash: str
+    entries: int
+    checkpoints: int
+    signed: int
+    findings: tuple[Finding, ...]
+
+
+def integrity(
+    store: ReadOnlyStore, since: Since, trusted: Trusted, environ: Mapping[str, str], advance: Callable[[int], None]
+) -> Report:
+    """Look at every entry after `since`; `advance` is told of each page how many entries it had. Raises StoreError."""
+    found: list[Finding] = []
+    begin = _beginning(store, since, found)
+    chain = Chain(begin.seq, begin.hash)
+    while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
+        first_seq = chain.seq + 1
+        sound = []
+        for seq, line in page:
+            flaws = list(chain.follow(seq, bytes(line)))
+            found += flaws
+            if not flaws:
+                sound.append((seq, line))
+        found += indexed.compare(store, sound)
+        found += indexed.surplus(store, first_seq, chain.seq)
+        found += _outputs(store, first_seq, chain.seq)
+        advance(len(page))
+        if len(found) > MOST_FINDINGS:
+            text = f"too many findings: nothing was looked at after entry {chain.seq}"
+            found.append(Finding("chain", chain.seq, text))
+            break
+    signed = _signatures(store, begin.seq, trusted, environ, found)
+    found += _kept_elsewhere(store, trusted)
+    return Report(begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, tuple(found))
+
+
+def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) -> Iterator[Finding]:
+    """Yield the windows of each job that nobody answered, since it is known; `graces_us` by job. Raises StoreError."""
+    for job in store.jobs():
+        expected = expecting(store, job)
+        if expected is None:
+            continue
+        missed = gap(expected.succession, store, job, expected.since_us, now_us - graces_us[job])
+        if missed is not None:
+            windows = f"{missed.windows} windows" if missed.windows > 1 else "1 window"
+            text = f"{job}: nobody answered {windows}, the first {missed.first.key}: runguard missing {job}"
+            yield Finding("windows", None, text)
+
+
+def _beginning(store: ReadOnlyStore, since: Since, found: list[Finding]) -> Since:
+    """Return where to begin: after `since`, as long as that entry still stands there."""
+    if not since.seq:
+        return since
+    lines = store.unjudged("line_at", seq=since.seq)
+    if lines and sha256(lines[0][0]).hexdigest() == since.hash:
+        return since
+    found.append(Finding("chain", since.seq, f"entry {since.seq} is not what it was when the ledger was last verified"))
+    return Since()
+
+
+def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Finding]:
+    for seq, head, tail in store.unjudged("outputs_of", first_seq=first_seq, last_seq=last_seq):
+        lines = store.unjudged("line_at", seq=seq)
+        try:
+            told = json.loads(lines[0][0]).get("output") or {}
+        except (ValueError, IndexError, AttributeError):
+            continue  # told by the chain
+        for name, kept in (("head", head), ("tail", tail)):
+            expected = told.get(f"{name}_sha256")
+            if expected is not None and sha256(kept).hexdigest() != expected:
+                yield Finding("output", seq, f"the kept output ({name}) of the run that entry {seq} ended was changed")
+
+
+def _signatures(
+    store: ReadOnlyStore, after_seq: int, trusted: Trusted, environ: Mapping[str, str], found: list[Finding]
+) -> int:
+    """Check what is signed; once one checkpoint was, all later ones must be."""
+    signed = 0
+    for seq, line, text in store.unjudged("signatures", seq=after_seq):
+        if text is None:
+            if signed or trusted.public_key is not None:
+                found.append(Finding("signature", seq, f"checkpoint {seq} is not signed"))
+            continue
+        signed += 1
+        if why := signing.flaw(bytes(line), text, trusted.public_key, environ):
+            found.append(Finding("signature", seq, f"the signature of checkpoint {seq} does not hold: {why}"))
+    return signed
+
+
+def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted) -> Iterator[Finding]:
+    """Hold the ledger against what was kept outside of it."""
+    kept: Sequence[tuple[str, Seen]] = [
+        *([("witness", trusted.witness)] if trusted.witness else []),
+        *(("anchor", each) for each in trusted.anchors),
+    ]
+    for what, (seq, hash) in kept:
+        lines = store.unjudged("line_at", seq=seq)
+        if not lines:
+            last = store.head()
+            ends = f"ends at {last.seq}" if last else "is empty"
+            cut = "its tail was cut off, or it is an older copy"
+            yield Finding(what, seq, f"the ledger {ends}, and the {what} knows entry {seq}: {cut}")
+        elif sha256(lines[0][0]).hexdigest() != hash:
+            yield Finding(what, seq, f"entry {seq} is not the one that the {what} knows: the ledger was written anew")
