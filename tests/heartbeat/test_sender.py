@@ -33,9 +33,9 @@ FAST = {"delays_s": (0.01, 0.02, 0.03), "timeouts_s": (0.3, 0.3)}
 BODY = Body("failed, exit 3", "no such file", 0)
 
 
-def send(url, *, method="POST", style="healthchecks", body=BODY, environ=None, deadline_s=8.0, **settings):
+def send(url, *, method="POST", style="healthchecks", body=BODY, environ=None, deadline_s=8.0, asked=None, **settings):
     """Run the helper on one request and return its result; the URL's secret must not be in anything it writes."""
-    wanted = message(style, Request(method, url, (), body), **{**FAST, **settings})
+    wanted = message(style, asked or Request(method, url, (), body), **{**FAST, **settings})
     wanted["deadline_s"] = deadline_s
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "*", **(environ or {})}
     helper = [sys.executable, "-P", "-m", "runguard.sender"]
@@ -150,6 +150,16 @@ def test_after_server_errors_the_last_try_goes_without_the_body():
     with Misbehaving([answer(500)]) as monitor:
         send(monitor.url("/x"))
     assert [bool(ping.body) for ping in monitor.requests] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(("status", "outcomes"), [(500, ("undelivered", 500, 4)), (413, ("final", 413, 1))])
+def test_data_is_sent_whole_each_time_or_not_at_all(status, outcomes):
+    payload = "metric 1\n" * 2000  # more than any text may have
+    with Misbehaving([answer(status, Ping_Body_Limit="20")]) as monitor:
+        asked = Request("POST", monitor.url("/x"), (("Content-Type", "text/plain; version=0.0.4"),), payload=payload)
+        assert outcome(send("", style="pushgateway", asked=asked, body_limit=10)) == outcomes
+    assert {ping.body for ping in monitor.requests} == {payload.encode()}
+    assert {ping.headers["content-type"] for ping in monitor.requests} == {"text/plain; version=0.0.4"}
 
 
 def test_when_time_is_short_the_last_try_that_fits_goes_without_the_body():
