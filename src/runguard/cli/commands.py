@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from importlib import import_module
 
 import click
 from click.shell_completion import shell_complete
 
 from runguard import __version__, values
-from runguard.cli import (
-    catchup,
-    check,
-    history,
-    metrics,
-    missing,
-    next,
-    ping,
-    rerun,
-    retire,
-    run,
-    show,
-    status,
-    verify,
-    waive,
-    windows,
-)
 from runguard.cli.options import HELP, write_statuses
 from runguard.errors import UsageError
 
@@ -45,6 +29,25 @@ STATUSES = (
     ("74", "the store cannot be read or written"),
     ("75", "refused: another run, or another catchup, is under way"),
     ("78", "a mistake in the configuration, with its file and line"),
+)
+
+# In the order of the help. Each is a file of this folder, with a command of that name in it.
+NAMES = (
+    "run",
+    "history",
+    "show",
+    "windows",
+    "missing",
+    "status",
+    "check",
+    "next",
+    "verify",
+    "waive",
+    "retire",
+    "catchup",
+    "rerun",
+    "ping",
+    "metrics",
 )
 
 COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `_RUNGUARD_COMPLETE=bash_source runguard` prints
@@ -70,12 +73,15 @@ class Group(click.Group):
 def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     """Do what the command line says and return the exit status. Raises RunguardError."""
     if arguments[:1] == ["check"]:
-        return check.in_a_monitors_words(lambda: _call(arguments, environ))
+        from runguard.cli.check import in_a_monitors_words
+
+        return in_a_monitors_words(lambda: _call(arguments, environ))
     return _call(arguments, environ)
 
 
 def _call(arguments: Sequence[str], environ: dict[str, str]) -> int:
-    group = build()
+    known = COMPLETION not in environ and arguments[:1] and arguments[0] in NAMES
+    group = build((arguments[0],) if known else NAMES)  # to load all the others would double its time
     if COMPLETION in environ:
         return shell_complete(group, {}, "runguard", COMPLETION, environ[COMPLETION])
     if not arguments:
@@ -88,34 +94,19 @@ def _call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     except BrokenPipeError:
         return 0  # whoever read our stdout has had enough
     except UsageError as error:
-        raise _named(error, arguments[0], group.commands) from None
+        raise _named(error, arguments[0], NAMES) from None
     except click.ClickException as error:
         raise UsageError(_sentence(error, arguments)) from None
     return answer if isinstance(answer, int) else 0
 
 
-def build() -> click.Group:
-    """Return the group with all its commands."""
+def build(names: Sequence[str] = NAMES) -> click.Group:
+    """Return the group with these of its commands."""
     group = Group("runguard", help=TEXT, context_settings=HELP, no_args_is_help=False)
     click.version_option(__version__, prog_name="runguard", message="%(prog)s %(version)s")(group)
-    for command in (
-        run.build(),
-        history.history,
-        show.show,
-        windows.windows,
-        missing.missing,
-        status.status,
-        check.check,
-        next.next_,
-        verify.verify,
-        waive.waive,
-        retire.retire,
-        catchup.catchup,
-        rerun.rerun,
-        ping.ping,
-        metrics.metrics,
-    ):
-        group.add_command(command)
+    for name in names:
+        module = import_module(f"runguard.cli.{name}")
+        group.add_command(getattr(module, name, None) or getattr(module, f"{name}_"))  # `next` is Python's own
     return group
 
 

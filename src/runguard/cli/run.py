@@ -63,3 +63,6 @@ def _run(context: click.Context, /, **_: Any) -> int:
     from runguard.guard import flow  # pays for the spawn only where the command line is sound
 
     return flow.run(asked, context.obj)
+
+
+run = build()
