@@ -63,13 +63,15 @@ def test_a_reject_list_names_pieces_by_their_offset() -> None:
 
 def test_the_lists_of_250_records_are_checked_by_sha256sum(tmp_path: Path) -> None:
     run_list = lists.RunList()
-    complete = list(run_list.extend(record(seq) for seq in range(1, 251)))
+    pieces = run_list.extend(record(seq) for seq in range(1, 251))
     for seq in range(1, 251):
         (tmp_path / f"{seq:07d}").write_bytes(record(seq))
     text = b""
-    for at, group in enumerate([*complete, run_list.last()]):
-        (tmp_path / f"g{at + 1:05d}").write_bytes(lists.group_list(100 * at + 1, group))
-        text += lists.group_line(100 * at + 1, group)
+    last = run_list.rest()
+    assert last is not None
+    for first, group in [*pieces, last]:
+        (tmp_path / f"g{first // 100 + 1:05d}").write_bytes(lists.group_list(first, group))
+        text += lists.group_line(first, group)
     (tmp_path / "list").write_bytes(text)
     assert hashlib.sha256(text).hexdigest() == run_list.sha256()
     for checked in ("list", "g00001", "g00002", "g00003"):
@@ -82,20 +84,35 @@ def test_the_lists_of_250_records_are_checked_by_sha256sum(tmp_path: Path) -> No
 def test_the_run_list_is_the_same_however_the_records_come(sizes: list[int]) -> None:
     whole = lists.RunList()
     whole.extend(record(seq) for seq in range(1, 251))
-    grown, seq, groups = lists.RunList(), 1, []
+    grown, seq, pieces = lists.RunList(), 1, []
     for size in sizes:
-        groups += grown.extend(record(n) for n in range(seq, seq + size))
+        pieces += grown.extend(record(n) for n in range(seq, seq + size))
         seq += size
-    assert (grown.entries, grown.sha256(), grown.last()) == (250, whole.sha256(), whole.last())
-    assert groups == [digests(1, 100), digests(101, 200)]
+    assert (grown.entries, grown.sha256()) == (250, whole.sha256())
+    assert pieces == [(1, digests(1, 100)), (101, digests(101, 200))]
+    assert grown.rest() == (201, digests(201, 250))
+    assert grown.rest() is None
 
 
 def test_the_run_list_is_taken_up_where_it_was_left() -> None:
     whole = lists.RunList()
-    groups = list(whole.extend(record(seq) for seq in range(1, 231)))
+    whole.extend(record(seq) for seq in range(1, 251))
     again = lists.RunList()
-    again.resume(groups, [record(seq) for seq in range(201, 231)])
-    assert (again.entries, again.sha256(), again.last()) == (230, whole.sha256(), digests(201, 230))
+    again.resume([digests(1, 100), digests(101, 120), digests(121, 130)])
+    assert again.extend(record(seq) for seq in range(131, 211)) == [(131, digests(131, 200))]
+    assert again.rest() == (201, digests(201, 210))
+    assert again.extend(record(seq) for seq in range(211, 251)) == []
+    assert (again.sha256(), again.rest()) == (whole.sha256(), (211, digests(211, 250)))
+
+
+def test_a_copy_grows_by_itself() -> None:
+    first = lists.RunList()
+    first.extend([record(1)])
+    second = first.copy()
+    second.extend([record(2)])
+    assert (first.entries, second.entries) == (1, 2)
+    assert first.rest() == (1, digests(1, 1))
+    assert second.rest() == (1, digests(1, 2))
 
 
 def test_without_records_there_is_no_list() -> None:

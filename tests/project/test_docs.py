@@ -101,7 +101,7 @@ def test_readme_lists_exactly_the_exit_statuses() -> None:
 
 def test_readme_lists_exactly_the_variables() -> None:
     settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG", *VARIABLES.values()}
-    removed = {"RUNGUARD_ITEMS", "RUNGUARD_FENCE"}
+    removed = {"RUNGUARD_FENCE"}
     assert set(keyed(section("Environment"))) == settings | (set(GIVEN) - removed)
 
 

@@ -74,8 +74,8 @@ def test_a_page_is_installed_in_its_section(page: Path) -> None:
     assert build["targets"]["wheel"]["shared-data"][f"man/{page.name}"] == f"share/man/man{number}/{page.name}"
 
 
-def test_there_is_a_page_of_the_command_and_one_of_its_file() -> None:
-    assert [page.name for page in PAGES] == ["runguard.1", "runguard.toml.5"]
+def test_there_is_a_page_of_the_command_one_of_its_file_and_one_of_evidence() -> None:
+    assert [page.name for page in PAGES] == ["runguard-evidence.7", "runguard.1", "runguard.toml.5"]
 
 
 def test_the_manual_and_the_help_of_run_name_the_same_options() -> None:
@@ -119,7 +119,7 @@ def test_the_manual_names_exactly_the_statuses_of_queries() -> None:
 def test_the_manual_names_exactly_the_variables() -> None:
     settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG", *VARIABLES.values()}
     text = section(RUNGUARD, "ENVIRONMENT")
-    removed = {"RUNGUARD_ITEMS", "RUNGUARD_FENCE"}
+    removed = {"RUNGUARD_FENCE"}
     assert set(items(text, "Ev")) == settings | set(GIVEN) - removed
     assert set(re.findall(r"\bRUNGUARD_[A-Z_]+", text)) == settings | set(GIVEN)
 

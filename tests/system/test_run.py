@@ -55,11 +55,13 @@ def test_the_command_learns_who_it_is_and_which_window_it_answers(shell: Shell) 
     done = shell(
         "run", "-j", "letters", "-s", "30 2 * * *", "-z", "America/New_York", "--scheduled-at", "2024-03-10T07:00:31Z",
         "--ping", "http://127.0.0.1:1/ping", "--", "env",
-        environ={"RUNGUARD_FENCE": "7", "RUNGUARD_ITEMS": "/x", "RUNGUARD_PING": "http://127.0.0.1:1/",
+        environ={"RUNGUARD_FENCE": "7", "RUNGUARD_ITEMS": "/x", "RUNGUARD_DONE": "/x", "RUNGUARD_UNCERTAIN": "/x",
+                 "RUNGUARD_PING": "http://127.0.0.1:1/",
                  "RUNGUARD_RUN_ID": OUTER},
     )  # fmt: skip
     given = dict(line.split("=", 1) for line in done.stdout.splitlines() if line.startswith("RUNGUARD_"))
     run_id = given.pop("RUNGUARD_RUN_ID")
+    assert given.pop("RUNGUARD_ITEMS") == str(shell.state / "db" / "runs" / f"{run_id}.items")
     settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG"}
     assert {name: value for name, value in given.items() if name not in settings} == {
         "RUNGUARD_JOB": "letters",
@@ -133,7 +135,7 @@ def test_jobs_do_not_lock_each_other_out(shell: Shell) -> None:
 def test_a_killed_guard_leaves_the_lock_with_its_command_and_the_run_is_lost_afterwards(shell: Shell) -> None:
     running = start(shell, "run", "-j", "slow", "--", "sh", "-c", "echo ready; sleep 60; true")
     ready(running)
-    [work] = (shell.state / "db" / "runs").iterdir()
+    [work] = (path for path in (shell.state / "db" / "runs").iterdir() if not path.suffix)
     wait_until(lambda: mirrored(work) == len("ready\n"))  # a moment after it was relayed
     running.kill()
     running.wait()

@@ -46,6 +46,12 @@ def answer(arguments: Sequence[str], environ: dict[str, str]) -> int:
             from runguard.guard import flow
 
             return flow.run(asked, environ)
+        if arguments[:1] == ["item"]:
+            from runguard.cli import jotting
+
+            given = jotting.read(arguments[1:])
+            if given is not None:
+                return jotting.append(given, environ)
         from runguard.cli import commands
 
         return commands.call(arguments, environ)

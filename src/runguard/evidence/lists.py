@@ -17,7 +17,7 @@ n records alone, so its last group may be shorter. The salt keeps others from gu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from hashlib import sha256
 
 VERSION = 1
@@ -82,36 +82,42 @@ def reject_list(pieces: Iterable[tuple[str, int]]) -> bytes:
 
 
 class RunList:
-    """The run list as it grows: `entries` records so far, memory for one group."""
+    """The run list as it grows: `entries` records so far, in memory for one group.
+
+    What is put on record of it are pieces: the number of a first record, and the digests of that and the next ones, of
+    one group at most.
+    """
 
     def __init__(self) -> None:
         self.entries = 0
         self._hash = sha256()  # of the lines of all complete groups
         self._open = b""  # digests of the group that is not complete
+        self._stored = 0  # records whose digests are on record
 
-    def resume(self, groups: Iterable[bytes], open_group: Iterable[bytes]) -> None:
-        """Take up what is on record: the digests of every complete group, and the record lines after them."""
-        for digests in groups:
-            self._close(digests)
-        self.extend(open_group)
+    def copy(self) -> RunList:
+        """Return a list that grows by itself from here."""
+        other = RunList()
+        other.entries, other._stored = self.entries, self._stored
+        other._hash, other._open = self._hash.copy(), self._open
+        return other
 
-    def extend(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Add record lines; return the digests of each group that is complete now, in order."""
-        complete = []
-        digests = [self._open, *(sha256(line).digest() for line in lines)]
-        joined = b"".join(digests)
-        size = GROUP * DIGEST_BYTES
-        while len(joined) >= size:
-            complete.append(joined[:size])
-            self._close(joined[:size])
-            joined = joined[size:]
-        self._open = joined
-        self.entries = self.entries // GROUP * GROUP + len(joined) // DIGEST_BYTES
-        return iter(complete)
+    def resume(self, pieces: Iterable[bytes]) -> None:
+        """Take up the digests that are on record, in order."""
+        for digests in pieces:
+            self._add(digests)
+            self._stored = self.entries
 
-    def last(self) -> bytes:
-        """Return the digests of the group that is not complete, b"" where there is none."""
-        return self._open
+    def extend(self, lines: Iterable[bytes]) -> list[tuple[int, bytes]]:
+        """Add record lines; return the pieces that complete their groups."""
+        return self._add(b"".join(sha256(line).digest() for line in lines))
+
+    def rest(self) -> tuple[int, bytes] | None:
+        """Return the piece of the group that is not complete, or None where all is on record; it is, from now on."""
+        if self._stored == self.entries:
+            return None
+        piece = self._piece(self._open)
+        self._stored = self.entries
+        return piece
 
     def sha256(self) -> str | None:
         """Return the hash of the run list as of now, in hex; None while there is no record."""
@@ -119,10 +125,30 @@ class RunList:
             return None
         hash = self._hash.copy()
         if self._open:
-            hash.update(group_line(self.entries // GROUP * GROUP + 1, self._open))
+            hash.update(group_line(self._first_seq(), self._open))
         return hash.hexdigest()
 
-    def _close(self, digests: bytes) -> None:
-        first_seq = self.entries // GROUP * GROUP + 1
-        self._hash.update(group_line(first_seq, digests))
-        self.entries = first_seq - 1 + GROUP
+    def _add(self, digests: bytes) -> list[tuple[int, bytes]]:
+        pieces = []
+        size = GROUP * DIGEST_BYTES
+        joined = self._open + digests
+        first_seq = self._first_seq()
+        self.entries += len(digests) // DIGEST_BYTES
+        while len(joined) >= size:
+            group, joined = joined[:size], joined[size:]
+            self._hash.update(group_line(first_seq, group))
+            skipped = max(self._stored + 1 - first_seq, 0)
+            pieces.append((first_seq + skipped, group[skipped * DIGEST_BYTES :]))
+            first_seq += GROUP
+            self._stored = first_seq - 1
+        self._open = joined
+        return pieces
+
+    def _piece(self, digests: bytes) -> tuple[int, bytes]:
+        first_seq = self._first_seq()
+        skipped = max(self._stored + 1 - first_seq, 0)
+        return first_seq + skipped, digests[skipped * DIGEST_BYTES :]
+
+    def _first_seq(self) -> int:
+        """Return the first record of the group that is not complete."""
+        return self.entries // GROUP * GROUP + 1

@@ -11,6 +11,7 @@ import os
 from runguard import clock
 from runguard.errors import NoTraceError, RunguardError, StoreError, UnsafeError
 from runguard.guard.answering import Answer, answer, earlier_of, question
+from runguard.guard.casefile import ITEMS, OVER, remove
 from runguard.guard.decide import Proceed, Refuse, decide
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
@@ -20,7 +21,7 @@ from runguard.instant import SECOND_US, rfc3339, span
 from runguard.model import Covers
 from runguard.record import NamedTuple
 from runguard.store.journal import Journal
-from runguard.store.sqlite import open_store
+from runguard.store.sqlite import WAIT_S, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from runguard.store.reads import InARow, Ping, Run
 
 
+_MOST_LOOKED_AT = 20  # files that lie beside run files
 STEP_S = 2.0  # time servers slew what is less
 SHORT_RUN_S = 1.0  # opening the store once more costs half a millisecond
 
@@ -57,6 +59,13 @@ class _BroughtOver(NamedTuple):
     emptied: tuple[str, ...]  # run files that nobody needs any more
 
 
+class _EntriesFirst(Exception):
+    """Runs of the job have died and left case entries: they are taken in before anything is decided."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        self.runs = runs
+
+
 class Books:
     """Where one start records what it does; faults are said with `voice` and go into the record.
 
@@ -70,11 +79,14 @@ class Books:
         self._start = prepared.start
         self._places = places
         self._voice = voice
-        self._stop = stop
+        self.told_to_stop = stop or _never
         self._journal = Journal(places.state, prepared.author)
         self._mask = (prepared.secrets, prepared.settings.mask)
         self._opened: Store | None = None
         self.checkpoint_is_due = False
+        self._dead_taken_in = False
+        self._orphans: Iterator[None] | None = None  # taking in files of case entries whose run files have gone
+        self._spent: list[str] = []  # files that nobody needs once the transaction is committed
 
     def open(self, fields: dict[str, Any]) -> Opening:
         """Decide what this start does and record it, before the command: `fields` are the start's own.
@@ -86,9 +98,11 @@ class Books:
             self._voice(remark)
         try:
             store = self._store()
-            with store.write() as tx:
-                brought_over = self._bring_over(tx, tidy=True)
-                opening = self._decide_and_record(tx, fields)
+            try:
+                brought_over, opening = self._open_in_store(store, fields)
+            except _EntriesFirst as dead:
+                self._take_in_dead(store, dead.runs)
+                brought_over, opening = self._open_in_store(store, fields)
             self._clear(store, brought_over)
             return opening  # the store stays open: most commands are short
         except UnsafeError:
@@ -134,11 +148,49 @@ class Books:
         return refusal._replace(because=f"{because}{repeated}", holder=holder)
 
     def beside(self) -> tuple[Beside, ...]:
-        """Return as work beside the command: letting go of the store, which a long run keeps open for nothing."""
-        return (Beside(SHORT_RUN_S, self._let_go()),)
+        """Return as work beside the command: letting go of the store, which a long run keeps open for nothing, and
+        taking in case entries that ended runs have left.
+        """
+        orphans = (Beside(SHORT_RUN_S, self._orphans),) if self._orphans is not None else ()
+        return (Beside(SHORT_RUN_S, self._let_go()), *orphans)
 
-    def finish(self, fields: dict[str, Any], head: bytes, tail: bytes) -> Appended | None:
-        """Record the end. Returns the ledger's new head; None where the journal had to take it: keep the run file."""
+    def take_in_orphans(self) -> None:
+        """Do the rest of that, after everything else."""
+        for _ in self._orphans or ():
+            if self.told_to_stop():
+                return
+
+    def bring_over(self) -> None:
+        """Bring the journal into the ledger, and nothing else. Raises StoreError."""
+        store = self._store()
+        with store.write() as tx:
+            brought_over = self._bring_over(tx)
+        self._clear(store, brought_over)
+
+    def earlier_cases(self) -> dict[str, str]:
+        """Return the variables that tell a further attempt which cases earlier ones have done; nothing without any."""
+        try:
+            from runguard.guard.attempts import that_told  # not for a first attempt
+
+            store, run_id = self._store(), self._start.run_id
+            run = store.run(run_id)
+            earlier = that_told(store, run, self._places.runs) if run is not None else []
+            if not earlier:
+                return {}
+            from runguard.guard.earlier_cases import variables
+
+            return variables(store, run_id, earlier, self._places.runs, self._voice)
+        except Exception as error:  # noqa: BLE001
+            self._voice(f"{self._failure(error)}; which cases earlier attempts have done cannot be told")
+        return {}
+
+    def finish(
+        self, fields: dict[str, Any], head: bytes, tail: bytes, also: Callable[[Transaction], None] | None = None
+    ) -> Appended | None:
+        """Record the end, and what `also` does in the same transaction.
+
+        Returns the ledger's new head; None where the journal had to take it: keep the run file.
+        """
         try:
             store = self._store()
             with store.write() as tx:
@@ -149,6 +201,8 @@ class Books:
                 if abs(stepped_s) > STEP_S:
                     during = {"run_id": self._start.run_id, "stepped_s": round(stepped_s, 3)}
                     tx.append("clock", look.wall_us, during)
+                if also is not None:
+                    also(tx)
                 appended = tx.append("run.finish", look.wall_us, fields)
                 self.checkpoint_is_due = store.wants_checkpoint(appended.seq, look.wall_us)
                 if not appended.superseded:
@@ -200,14 +254,18 @@ class Books:
 
     def _store(self) -> Store:
         if self._opened is None:
-            self._opened = open_store(
-                self._places.store,
-                author=self._prepared.author,
-                create=True,
-                witness_directory=self._places.witness,
-                stop=self._stop,
-            )
+            self._opened = self._open()
         return self._opened
+
+    def _open(self, wait_s: float = WAIT_S) -> Store:
+        return open_store(
+            self._places.store,
+            author=self._prepared.author,
+            create=True,
+            witness_directory=self._places.witness,
+            wait_s=wait_s,
+            stop=self.told_to_stop,
+        )
 
     def _close(self) -> None:
         if self._opened is not None:
@@ -217,6 +275,19 @@ class Books:
     def _let_go(self) -> Iterator[None]:
         self._close()
         yield
+
+    def _open_in_store(self, store: Store, fields: dict[str, Any]) -> tuple[_BroughtOver, Opening]:
+        self._orphans, self._spent = None, []
+        with store.write() as tx:
+            return self._bring_over(tx, tidy=True), self._decide_and_record(tx, fields)
+
+    def _take_in_dead(self, store: Store, runs: list[Run]) -> None:
+        from runguard.guard.dead_cases import take_in
+
+        self._dead_taken_in = True
+        for run in runs:
+            if not self.told_to_stop():
+                take_in(store, os.path.join(self._places.runs, run.run_id + ITEMS), run, self._voice)
 
     def _decide_and_record(self, tx: Transaction, fields: dict[str, Any]) -> Opening:
         store, start, settings = tx.store, self._start, self._prepared.settings
@@ -236,6 +307,7 @@ class Books:
             self._voice(f"no schedule is given, so no window is answered; to answer one: {hint}")
         decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
         if isinstance(decision, Refuse):
+            decision = _naming_uncertain(store, decision)
             self._record_refusal(tx, decision, found, fields)
             return Opening(decision, found.window)
         found = self._as_first_answered(store, found, decision)
@@ -270,8 +342,15 @@ class Books:
         running = tx.store.running(self._start.job)
         if not running:
             return None
+        if not self._dead_taken_in:
+            from runguard.guard.dead_cases import dead_with_entries
+
+            if dead := dead_with_entries(running, self._places.runs):
+                raise _EntriesFirst(dead)
         ended = {holder.run_id for holder in self._start.ended}
-        said, alive = self._leftovers(tx).close_dead(running, ended, by=self._start.run_id)
+        leftovers = self._leftovers(tx)
+        said, alive = leftovers.close_dead(running, ended, by=self._start.run_id)
+        self._spent += leftovers.spent
         for remark in said:
             self._voice(remark)
         return alive
@@ -379,8 +458,23 @@ class Books:
         """Bring the journal into the ledger; with `tidy`, take over what dead guards left in run files too."""
         reconciled = self._journal.reconcile(tx)
         ours = self._start.run_id
-        names = [name for name in os.listdir(self._places.runs) if name != ours] if tidy else []
+        names = [name for name in os.listdir(self._places.runs) if not name.startswith(ours)] if tidy else []
+        beside = [name for name in names if "." in name[1:]]  # RUN_ID.items, .done, .uncertain
+        if beside:
+            names = [name for name in names if "." not in name[1:]]
+            self._look_for_orphans(beside)
         return _BroughtOver(reconciled, tuple(self._leftovers(tx).take_over(names, ours)) if names else ())
+
+    def _look_for_orphans(self, names: list[str]) -> None:
+        """Find what runs left behind whose own files have gone, among a few of the files `names`."""
+        names.sort(key=lambda name: (name < self._start.run_id, name))
+        paths = [os.path.join(self._places.runs, name) for name in names[:_MOST_LOOKED_AT] if name[-5:] != OVER]
+        orphans = [path for path in paths if not os.path.exists(path.rpartition(".")[0])]
+        self._spent += [path for path in orphans if not path.endswith(ITEMS)]
+        if entries := [path for path in orphans if path.endswith(ITEMS)]:
+            from runguard.guard.dead_cases import steps
+
+            self._orphans = steps(lambda: self._open(0.0), entries, self._voice)
 
     def _leftovers(self, tx: Transaction) -> Leftovers:
         from runguard.guard.leftovers import Leftovers  # only where other runs live, or have died
@@ -392,11 +486,9 @@ class Books:
         reconciled = brought_over.reconciled
         for remark in (*reconciled.remarks, *self._journal.clear(reconciled), *store.remarks):
             self._voice(remark)
-        if brought_over.emptied:
-            from runguard.guard.leftovers import unlink
-
-            for path in brought_over.emptied:
-                unlink(path)
+        for path in (*brought_over.emptied, *self._spent):
+            remove(path)
+        self._spent = []
 
     def _write_to_journal(self, kind: str, fields: dict[str, Any], error: RunguardError) -> None:
         self._voice(f"{error}; recording in the journal instead")
@@ -404,6 +496,21 @@ class Books:
             self._journal.write(kind, clock.look().wall_us, fields)
         except NoTraceError as none:
             self._voice(f"{none}; {kind} of run {self._start.run_id} is recorded nowhere")
+
+
+def _never() -> bool:
+    return False
+
+
+def _naming_uncertain(store: Store, refusal: Refuse) -> Refuse:
+    """Return the refusal of a held window with the cases that nobody knows about."""
+    run = store.run(refusal.earlier.run_id) if refusal.why == "held" and refusal.earlier else None
+    if run is None or not store.rows("items_told", start_seq=run.start_seq):
+        return refusal
+    from runguard.guard.earlier_cases import in_words, uncertain_after
+
+    cases = uncertain_after(store, run)
+    return refusal._replace(because=f"{refusal.because}; {in_words(cases)}") if cases else refusal
 
 
 def _covers_fields(start: Start) -> dict[str, Any] | None:

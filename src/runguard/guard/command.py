@@ -61,14 +61,18 @@ def plan_of(
     inherit: tuple[int, ...],
     window: Window | None,
     attempt: int,
+    more: dict[str, str],
     *,
     tries_left: bool,
 ) -> process.Plan:
-    """Return how the command is to be run as `attempt` of `window`, inheriting the descriptors `inherit`."""
+    """Return how the command is to be run as `attempt` of `window`, inheriting the descriptors `inherit`.
+
+    `more` are variables of this run that are not the start's.
+    """
     settings = prepared.settings
     return process.Plan(
         argv=prepared.start.argv,
-        environ=command_environ(prepared.start, window, attempt),
+        environ=command_environ(prepared.start, window, attempt) | more,
         shell=settings.shell,
         inherit=inherit,
         timeout_s=settings.timeout_s,

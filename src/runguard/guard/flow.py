@@ -15,6 +15,7 @@ from runguard.errors import NoTraceError, StoreError, UnsafeError
 from runguard.guard import holding, lock, runfile
 from runguard.guard.books import Books
 from runguard.guard.capture import Capture
+from runguard.guard.casefile import LOOK_S, CaseFile
 from runguard.guard.command import code_of, fields_of, plan_of
 from runguard.guard.decide import Refuse
 from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from runguard.evidence.tally import Tally
     from runguard.guard.execution import Execution
     from runguard.guard.provenance import Provenance
     from runguard.guard.runfile import RunFile
@@ -133,6 +135,7 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     finally:
         if held is not None:
             held.release()
+    attempt.books.take_in_orphans()
     if attempt.monitor is not None and attempt.done is not None:
         pings = attempt.monitor.tell_end(attempt.done, attempt.window, attempt.recorded, signals)
         attempt.books.record_pings(pings, attempt.monitor.late_rows())
@@ -154,6 +157,8 @@ def _attempt(
     """Record, run, record: the `tried`-th attempt, with an identity of its own. Raises the errors that refuse it."""
     books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
     work: RunFile | None = None
+    cases: CaseFile | None = None
+    recorded: Appended | None = None
     try:
         if held is not None:
             held.note(holding.note(prepared.start, command.fields["argv"]))
@@ -163,19 +168,26 @@ def _attempt(
             _say_refusal(opening.decision, voice)
             return _Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
         inherit = tuple(each.fd for each in (held, work) if each is not None)
+        cases = CaseFile(prepared, places, voice, books)
+        more = cases.variables(further=opening.decision.attempt > 1 or opening.decision.supersedes is not None)
         tries_left = tried <= prepared.settings.retries
-        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt, tries_left=tries_left)
+        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt, more, tries_left=tries_left)
         capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
+        beside += (Beside(LOOK_S, cases.beside()),)
         done = execute(plan, signals, capture, command.code, work, beside, prepared.settings.min_time_s)
         if done.verdict.outcome == "cancelled":
             done = _as_ordered(done, prepared, places)
+        tally = cases.conclude()
+        done = _judged_by_cases(done, tally, voice)
         _say_what_was_wrong(prepared, done, voice)
-        recorded = _record_end(prepared, books, done, voice)
+        recorded = _record_end(prepared, books, done, cases, tally, voice)
         if recorded is None and work is not None:
             work.leave()  # with its output, for whoever brings the journal over
             work = None
     finally:
+        if cases is not None:
+            cases.remove(recorded=recorded is not None)
         if work is not None:
             work.remove()
     return _Attempt(opening.decision.attempt, done.verdict, done, opening.window, recorded, books, monitor)
@@ -298,7 +310,21 @@ def _as_ordered(done: Execution, prepared: Prepared, places: Places) -> Executio
     return done._replace(verdict=done.verdict._replace(outcome="killed", why="overlap", killed_by=by))
 
 
-def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice) -> Appended | None:
+def _judged_by_cases(done: Execution, tally: Tally | None, voice: Voice) -> Execution:
+    """Return the end with what the job's case entries say against it: a success that they doubt is suspect."""
+    doubt = tally.verdict() if tally is not None else None
+    if doubt is None:
+        return done
+    if done.verdict.outcome != "succeeded":
+        voice(doubt)
+        return done
+    suspect = f"{done.verdict.suspect}; {doubt}" if done.verdict.suspect else doubt
+    return done._replace(verdict=done.verdict._replace(suspect=suspect))
+
+
+def _record_end(
+    prepared: Prepared, books: Books, done: Execution, cases: CaseFile, tally: Tally | None, voice: Voice
+) -> Appended | None:
     """Record how the run ended; returns None where the journal had to take it."""
     kept = done.capture.kept()
     head, tail = kept.head, kept.tail
@@ -316,9 +342,10 @@ def _record_end(prepared: Prepared, books: Books, done: Execution, voice: Voice)
         "finished": rfc3339(clock.look().wall_us),
         "command_pid": done.command_pid,
         "output": output_fields(done.capture, kept, head, tail, merged=done.merged),
+        "items": tally.fields() if tally is not None else None,
         "remarks": voice.take(),
     }
-    return books.finish(fields, head, tail)
+    return books.finish(fields, head, tail, cases.complete)
 
 
 def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> None:

@@ -33,6 +33,7 @@ class Leftovers:
         self._runs = runs
         self._at_us = at_us
         self._mask = mask
+        self.spent: list[str] = []  # files that nobody needs once the transaction is committed
 
     def close_dead(
         self, running: Iterable[Run], ended: Collection[str] = (), *, by: str = ""
@@ -48,16 +49,36 @@ class Leftovers:
             if life.state != liveness.LOST:
                 alive = alive or (run, life)
                 continue
-            fields = _lost_fields(run, life)
+            tally = self._close_items(run.run_id)
+            fields = {**_lost_fields(run, life), "items": tally}
             if run.run_id in ended:
                 fields |= {"outcome": "killed", "why": "overlap", "killed_by": by}
             self._tx.append("run.finish", self._at_us, fields)
             head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
             self._tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
             if run.run_id not in ended:
-                said.append(f"run {run.number} is lost: {life.because}")
+                said.append(f"run {run.number} is lost: {life.because}{self._uncertain(run, tally)}")
             unlink(os.path.join(self._runs, run.run_id))
         return said, alive
+
+    def _close_items(self, run_id: str) -> dict[str, Any] | None:
+        """Return what the end of a dead run says of its case entries, and put the end of their lists on record."""
+        from runguard.guard.dead_cases import close
+
+        tally = close(self._tx, self._runs, run_id)
+        paths = (os.path.join(self._runs, run_id + suffix) for suffix in (".done", ".uncertain"))
+        self.spent += [path for path in paths if os.path.exists(path)]
+        if tally is None or not (tally["pending_bytes"] or tally["beyond_bytes"]):
+            self.spent.append(os.path.join(self._runs, run_id + ".items"))
+        return tally
+
+    def _uncertain(self, run: Run, tally: dict[str, Any] | None) -> str:
+        """Return a clause that names the cases of a lost run that nobody knows about, or ""."""
+        if tally is None or not tally["uncertain"]:
+            return ""
+        from runguard.guard.earlier_cases import in_words, uncertain_after
+
+        return f"; {in_words(uncertain_after(self._tx.store, run))}"
 
     def take_over(self, names: list[str], ours: str) -> Iterator[str]:
         """Yield the run files that nobody needs any more, their output kept where its run is on record.
@@ -81,6 +102,16 @@ class Leftovers:
             if run is not None and left is not None and self._tx.store.output(run_id) is None:
                 self._tx.keep_output(run_id, masked(left.head, *self._mask), masked(left.tail, *self._mask))
             yield path
+            yield from (path + suffix for suffix in (".done", ".uncertain") if os.path.exists(path + suffix))
+            if _size(path + ".items") == 0:
+                yield path + ".items"
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
 
 
 def _changed_us(path: str, now_us: int) -> int:

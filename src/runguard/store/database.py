@@ -156,6 +156,13 @@ class Store(ReadOnlyStore):
         except FAULTS as error:
             raise failed(self.path, error) from error
 
+    def send_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Send a statement once for each of `rows`. Raises StoreError."""
+        try:
+            self._open().executemany(self._statements[name], rows)
+        except FAULTS as error:
+            raise failed(self.path, error) from error
+
     def control(self, statement: str) -> None:
         """Send a statement that begins or ends a transaction. Raises StoreError."""
         try:

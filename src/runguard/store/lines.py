@@ -48,6 +48,7 @@ KINDS = (
     "prune",
     "access",
     "defect",
+    "items",
 )
 # What every entry says besides the fields of its kind.
 HEADER = ("v", "seq", "prev", "kind", "at", "host", "actor", "version")

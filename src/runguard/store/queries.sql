@@ -372,3 +372,96 @@ SELECT about, which, seq, kind FROM bearing WHERE about = :about AND which = :wh
 -- name: bearings_of_kind
 -- The entries of a kind that bear on something.
 SELECT DISTINCT seq FROM bearing WHERE kind = :kind ORDER BY seq
+
+-- name: item_run
+-- How far the file of a run's case entries is on record.
+SELECT start_seq, file_offset, shift, entries, cases, done, no_action, failed, skipped, unannounced, rejected,
+    expected, beyond_bytes, told, complete
+FROM item_run WHERE start_seq = :start_seq
+
+-- name: begin_item_run
+-- Begin to take in the case entries of a run; nothing where that has begun.
+INSERT INTO item_run (
+    start_seq, file_offset, shift, entries, cases, done, no_action, failed, skipped, unannounced, rejected, expected,
+    beyond_bytes, told, complete
+) VALUES (:start_seq, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0)
+ON CONFLICT (start_seq) DO NOTHING
+
+-- name: advance_item_run
+-- Go on from :was, as far as nobody else has: must change exactly one row.
+UPDATE item_run SET
+    file_offset = :file_offset, shift = :shift, entries = :entries, cases = :cases, done = :done,
+    no_action = :no_action, failed = :failed, skipped = :skipped, unannounced = :unannounced, rejected = :rejected,
+    expected = :expected, beyond_bytes = :beyond_bytes, told = :told, complete = :complete
+WHERE start_seq = :start_seq AND file_offset = :was
+
+-- name: insert_item
+-- Put a case entry on record.
+INSERT INTO item (id, case_id, said, file_offset, received_us, line)
+VALUES (:id, :case_id, :said, :file_offset, :received_us, :line)
+
+-- name: insert_item_list
+-- Put the digests of record lines on record.
+INSERT INTO item_list (id, digests) VALUES (:id, :digests)
+
+-- name: insert_item_rejected
+-- Keep what is no entry.
+INSERT INTO item_rejected (start_seq, file_offset, size_bytes, lines, sha256, head, why, received_us)
+VALUES (:start_seq, :file_offset, :size_bytes, :lines, :sha256, :head, :why, :received_us)
+
+-- name: open_item
+-- Note an intent that waits for its result; of two with one key the later.
+INSERT INTO item_open (start_seq, case_id, key, id) VALUES (:start_seq, :case_id, :key, :id)
+ON CONFLICT (start_seq, case_id, key) DO UPDATE SET id = excluded.id
+
+-- name: close_item
+-- The result has come; changes no row where there was no intent.
+DELETE FROM item_open WHERE start_seq = :start_seq AND case_id = :case_id AND key = :key
+
+-- name: item_reached
+-- Whether a run has an intent or a result of a case.
+SELECT 1 FROM item
+WHERE case_id = :case_id AND seq <= 1000 AND id > :after AND id < :beyond AND said <> 'note'
+UNION ALL
+SELECT 1 FROM item WHERE start_seq = :start_seq AND case_id = :case_id AND seq > 1000 AND said <> 'note'
+LIMIT 1
+
+-- name: items
+-- A page of case entries by their numbers.
+SELECT id, case_id, said, file_offset, received_us, line FROM item
+WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
+
+-- name: item_words
+-- A page of what case entries say, without their lines.
+SELECT id, case_id, said FROM item WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
+
+-- name: items_of_case
+-- Every entry about a case. The two halves go with the two indexes; CROSS JOIN keeps SQLite from reading the second
+-- from its end.
+SELECT id, case_id, said, file_offset, received_us, line FROM item WHERE case_id = :case_id AND seq <= 1000
+UNION ALL
+SELECT item.id, item.case_id, item.said, item.file_offset, item.received_us, item.line
+FROM item_run CROSS JOIN item
+WHERE item_run.entries > 1000 AND item.start_seq = item_run.start_seq AND item.case_id = :case_id AND item.seq > 1000
+ORDER BY id
+
+-- name: items_told
+-- Whether anything of a run's case entries is on record.
+SELECT 1 FROM item_run WHERE start_seq = :start_seq
+
+-- name: items_rejected
+-- A page of the pieces of a run's file that are no entries.
+SELECT file_offset, size_bytes, lines, sha256, head, why, received_us FROM item_rejected
+WHERE start_seq = :start_seq AND file_offset > :after ORDER BY file_offset LIMIT :page
+
+-- name: items_open
+-- The intents of a run without a result.
+SELECT case_id, key, id FROM item_open WHERE start_seq = :start_seq ORDER BY case_id, key LIMIT :limit
+
+-- name: items_open_count
+-- How many intents of a run have no result, and of how many cases.
+SELECT count(1), count(DISTINCT case_id) FROM item_open WHERE start_seq = :start_seq
+
+-- name: item_lists
+-- A page of digests by the numbers of their first records.
+SELECT id, digests FROM item_list WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page

@@ -33,8 +33,8 @@ BEGIN
     SELECT RAISE(ABORT, 'a case entry is never deleted');
 END;
 
--- The SHA-256 of up to 100 record lines, one after another; id: of the first of them. The last group of a run comes
--- with its end.
+-- The SHA-256 of up to 100 record lines, one after another; id: of the first of them. Complete groups come with their
+-- last record, the rest with the run's end.
 CREATE TABLE item_list (
     id INTEGER PRIMARY KEY,
     digests BLOB NOT NULL CHECK (typeof(digests) = 'blob' AND length(digests) % 32 = 0)

@@ -1,0 +1,41 @@
+"""Which runs came before an attempt in its window, and whether they told of cases. Imported for further attempts."""
+
+from __future__ import annotations
+
+import os
+
+from runguard.guard.casefile import ITEMS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from runguard.store.reads import Reader, Run
+
+_MOST = 1000
+
+
+def before(reader: Reader, run: Run) -> Iterator[Run]:
+    """Yield the earlier runs of the window of `run`, newest first; without a window, those that it replaces."""
+    if run.window_key is not None:
+        for other in reader.history(run.job, window_key=run.window_key, limit=_MOST):
+            if other.start_seq < run.start_seq and other.outcome != "refused":
+                yield other
+        return
+    replaced = run.supersedes
+    for _ in range(_MOST):
+        found = reader.run(replaced) if replaced else None
+        if found is None:
+            return
+        yield found
+        replaced = found.supersedes
+
+
+def that_told(reader: Reader, run: Run, runs: str) -> list[Run]:
+    """Return those of them that told of cases, on record or in a file that was left in the directory `runs`."""
+    return [
+        earlier
+        for earlier in before(reader, run)
+        if reader.rows("items_told", start_seq=earlier.start_seq)
+        or os.path.exists(os.path.join(runs, earlier.run_id + ITEMS))
+    ]

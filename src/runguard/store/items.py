@@ -1,0 +1,129 @@
+"""Case entries as they are on record: what can be asked of them. Everything is read in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from runguard.store.reads import Reader
+
+PAGE = 500
+
+
+class Record(NamedTuple):
+    """One case entry. `id` numbers it across all runs (evidence.lists.place), `line` is its record line."""
+
+    id: int
+    case: str
+    said: str  # of evidence.entries.SAID
+    file_offset: int
+    received_us: int
+    line: bytes
+
+
+class Reject(NamedTuple):
+    """A piece of a run's file that is no entry."""
+
+    file_offset: int
+    size_bytes: int
+    lines: int
+    sha256: str  # of all its bytes
+    head: bytes
+    why: str
+    received_us: int
+
+
+class Open(NamedTuple):
+    """An intent without a result: `key` is "" where the entry has none."""
+
+    case: str
+    key: str
+    id: int
+
+
+class Progress(NamedTuple):
+    """How far the file of a run is on record, and what its entries come to so far; see the migration."""
+
+    start_seq: int
+    file_offset: int = 0
+    shift: int = 0
+    entries: int = 0
+    cases: int = 0
+    done: int = 0
+    no_action: int = 0
+    failed: int = 0
+    skipped: int = 0
+    unannounced: int = 0
+    rejected: int = 0
+    expected: int | None = None
+    beyond_bytes: int = 0
+    told: int = 0
+    complete: int = 0
+
+
+def progress(reader: Reader, start_seq: int) -> Progress | None:
+    """Return how far the run's file is on record, or None where nothing of it is."""
+    for row in reader.rows("item_run", start_seq=start_seq):
+        return Progress(*row)
+    return None
+
+
+def records(reader: Reader, after: int, beyond: int) -> Iterator[Record]:
+    """Yield the entries whose ids lie between `after` and `beyond`, both excluded, in order."""
+    while True:
+        page = reader.rows("items", after=after, beyond=beyond, page=PAGE)
+        for row in page:
+            yield Record(*row)
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def words(reader: Reader, after: int, beyond: int) -> Iterator[tuple[str, str]]:
+    """Yield case and said of the entries whose ids lie between `after` and `beyond`, both excluded, in order."""
+    while True:
+        page = reader.rows("item_words", after=after, beyond=beyond, page=PAGE)
+        for _, case, said in page:
+            yield case, said
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def of_case(reader: Reader, case: str) -> list[Record]:
+    """Return every entry about a case, over all runs, in order."""
+    return [Record(*row) for row in reader.rows("items_of_case", case_id=case)]
+
+
+def rejects(reader: Reader, start_seq: int) -> Iterator[Reject]:
+    """Yield the rejected pieces of a run, in order."""
+    after = -1
+    while True:
+        page = reader.rows("items_rejected", start_seq=start_seq, after=after, page=PAGE)
+        for row in page:
+            yield Reject(*row)
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def still_open(reader: Reader, start_seq: int, limit: int = 1_000_000_000) -> list[Open]:
+    """Return the intents of a run without a result, by case, at most `limit`."""
+    return [Open(*row) for row in reader.rows("items_open", start_seq=start_seq, limit=limit)]
+
+
+def uncertain_cases(reader: Reader, start_seq: int) -> int:
+    """Return how many cases of a run have an intent without a result."""
+    return int(reader.rows("items_open_count", start_seq=start_seq)[0][1])
+
+
+def digests(reader: Reader, after: int, beyond: int) -> Iterator[bytes]:
+    """Yield the digests of record lines that are on record, in order, by ids as `records` does."""
+    while True:
+        page = reader.rows("item_lists", after=after, beyond=beyond, page=PAGE)
+        for _, found in page:
+            yield found
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
