@@ -64,6 +64,13 @@ def test_a_fault_before_the_first_round_is_one_too(signals: Signals) -> None:
     assert "AttributeError" in ended.remarks[0]
 
 
+def test_what_is_left_behind_is_named_after_a_fault(signals: Signals) -> None:
+    ended = run(signals, "echo x; setsid sleep 60 >/dev/null 2>&1 & exit 3", Faulty(KeyError("k")))
+    [straggler] = ended.stragglers
+    os.kill(straggler.pid, signal.SIGKILL)
+    assert (ended.exit_status, straggler.fate) == (3, "left")
+
+
 def test_the_time_limit_holds_after_a_fault(signals: Signals) -> None:
     ended = run(
         signals, "trap '' TERM; echo x; while :; do sleep 0.05; done", Faulty(OSError(5, "x")), timeout_s=0.3,

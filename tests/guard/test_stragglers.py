@@ -148,6 +148,13 @@ def test_what_is_left_is_waited_for_and_its_output_relayed(drive: Drive) -> None
     assert ended.report["duration_s"] > 0.7
 
 
+def test_what_orphans_used_counts(drive: Drive) -> None:
+    busy = f"{sys.executable} -c 'x = bytearray(100 << 20); sum(range(3_000_000))'"
+    report = drive("sh", "-c", f"({busy} &)", options={"stragglers": "wait"}).report
+    assert report["user_s"] > 0
+    assert report["peak_memory_bytes"] > 100 << 20
+
+
 def test_the_time_limit_holds_while_what_is_left_is_waited_for(drive: Drive) -> None:
     options = {"stragglers": "wait", "timeout_s": 0.8}
     ended = drive(sys.executable, "-c", DAEMON, "sleep", "60", options=options)

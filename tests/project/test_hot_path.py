@@ -11,7 +11,7 @@ SOURCE = Path(runguard.__file__).parent
 HEAVY = {
     "click", "rich", "requests", "filelock", "dateutil", "dataclasses", "subprocess", "logging", "argparse", "pathlib",
     "uuid", "importlib.metadata", "typing", "enum", "re", "json", "signal", "socket", "datetime", "sqlite3", "zoneinfo",
-    "hashlib", "tomllib", "threading", "shlex", "tempfile", "inspect", "contextlib",
+    "hashlib", "ctypes", "tomllib", "threading", "shlex", "tempfile", "inspect", "contextlib",
 }  # fmt: skip
 
 # What only a ping, a remark, a refusal, a run that died, a first start or a spool needs.

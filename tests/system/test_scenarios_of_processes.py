@@ -164,6 +164,16 @@ def test_a_job_that_was_killed_for_want_of_memory_is_said_to_be(shell: Shell, cg
     assert (run["outcome"], run["signal"], run["why"]) == ("killed", 9, "oom")
 
 
+def test_a_job_whose_own_command_was_killed_for_want_of_memory_is_said_to_be(shell: Shell, cgroup: Path) -> None:
+    shell.prefix = ("sh", "-c", f'echo $$ >{cgroup}/cgroup.procs; exec "$@"', "sh")
+    done = shell("run", "-j", "x", "--", "sh", "-c", 'sleep 0.2; "$@"; exit $?', "sh", *EATS_MEMORY)
+    assert done.returncode == 137
+    assert "runguard: x: the kernel killed what the command ran for want of memory\n" in done.stderr
+    shell.prefix = ()
+    [run] = shell.json("history")
+    assert (run["outcome"], run["exit_status"], run["why"]) == ("failed", 137, "oom")
+
+
 def can_trace() -> bool:
     probe = ["strace", "-e", "inject=getpid:error=EIO:when=1", "true"]
     return bool(shutil.which("strace")) and subprocess.run(probe, capture_output=True, check=False).returncode == 0

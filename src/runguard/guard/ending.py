@@ -54,8 +54,8 @@ def judge(ended: Ended, *, out_of_memory: bool = False, min_time_s: float = 0.0)
     if ended.signal is not None:
         oom = out_of_memory and ended.signal == SIGKILL
         return Verdict("killed", None, own, ended.signal, "oom" if oom else None)
-    if own != 0:
-        return Verdict("failed", own, own, None, None)
+    if own != 0:  # a shell says of its own command that was killed what we say of ours
+        return Verdict("failed", own, own, None, "oom" if out_of_memory and own == SIGNALLED + SIGKILL else None)
     sooner = ended.duration_s < min_time_s
     suspect = f"it took {ended.duration_s:.1f} s, less than its min_time of {min_time_s:g} s" if sooner else None
     return Verdict("succeeded", own, own, None, None, suspect)

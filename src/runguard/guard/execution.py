@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from _signal import SIGKILL  # type: ignore[import-not-found]
+
 from runguard.errors import SpawnError
 from runguard.guard.capture import Capture
-from runguard.guard.ending import Verdict, judge, not_started, oom_kills, stopped_before
+from runguard.guard.ending import SIGNALLED, Verdict, judge, not_started, oom_kills, stopped_before
 from runguard.guard.process import Plan, spawn
 from runguard.guard.provenance import Code, Provenance, hash_slowly
 from runguard.guard.supervise import Beside, Ended, supervise
@@ -65,7 +67,8 @@ def execute(
 
 def _was_out_of_memory(ended: Ended, killed_before: list[int]) -> bool:
     try:
-        return ended.signal is not None and bool(killed_before) and oom_kills() > killed_before[0]
+        killed = SIGKILL in (ended.signal, (ended.exit_status or 0) - SIGNALLED)
+        return killed and bool(killed_before) and oom_kills() > killed_before[0]
     except MemoryError:  # of our own
         return False
 

@@ -47,6 +47,7 @@ INTERRUPTED = 130  # as a shell says of Ctrl-C
 SETTLE_AFTER_S = 0.1
 # What a start does without and an end may need.
 _FOR_THE_END = (
+    "runguard.children",
     "runguard.printable",
     "runguard.guard.excerpts",
     "runguard.guard.leftovers",
@@ -360,7 +361,8 @@ def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> No
     if done.verdict.killed_by:
         voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
     if done.verdict.why == "oom":
-        voice("the kernel killed the command for want of memory")
+        whom = "the command" if done.verdict.signal else "what the command ran"
+        voice(f"the kernel killed {whom} for want of memory")
     if done.verdict.suspect:
         voice(f"succeeded, but {done.verdict.suspect}")
     for remark in done.ended.remarks:

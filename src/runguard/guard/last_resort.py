@@ -46,6 +46,10 @@ def see_through(course: Course, signals: Signals, relay: Relay | None) -> None:
             time.sleep(_LOOK_S)
     for fd in fds:
         _close(fd)
+    try:
+        course.name_stragglers([], None)
+    except Exception:  # noqa: BLE001
+        return
 
 
 def describe(error: Exception) -> str:

@@ -123,11 +123,18 @@ class Stopping:
             return True
         if self._killing:
             self.send(SIGKILL)  # also to what has been started since
-        return self._killing and bool(left) and self._denied.issuperset(left)
+        return self._beyond_us(left)
+
+    def _beyond_us(self, pids: list[int]) -> bool:
+        """Return whether we may not signal any of the processes, so that waiting for them is of no use."""
+        return bool(pids) and self._denied.issuperset(pids)
 
     def _group_lives(self) -> bool:
-        """Where nobody reaps orphans (a container without an init), dead members stay visible: /proc tells."""
-        return bool(self._tree.alive(in_group=True)) if visible() else self._tree.group_exists()
+        """Return whether any of the group can still end; dead members that nobody reaps (no init) do not count."""
+        if not visible():
+            return self._tree.group_exists()
+        group = self._tree.alive(in_group=True)
+        return bool(group) and not self._beyond_us(group)
 
     def _send_each(self, number: int) -> None:
         pids = self._tree.alive(in_group=not self._sweeping)

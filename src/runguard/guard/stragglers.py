@@ -32,6 +32,14 @@ class Straggler(NamedTuple):
     fate: str  # LEFT alone; ENDED: we waited for it; STOPPED by us
 
 
+class Usage(NamedTuple):
+    """What processes have used, with their own children as far as they waited for them."""
+
+    user_s: float
+    system_s: float
+    peak_kib: int
+
+
 class Kin(NamedTuple):
     """Our children as a command is started: none of them descends from it."""
 
@@ -88,10 +96,11 @@ class Tree:
     The group's number is its own only while it has members, the command included until it is reaped.
     """
 
-    __slots__ = ("_group_gone", "_kin", "_mark", "_pid", "headless")
+    __slots__ = ("_group_gone", "_kin", "_mark", "_pid", "headless", "usages")
 
     def __init__(self, pid: int, kin: Kin, environ: Mapping[str, str]) -> None:
         self.headless = False  # the command has been reaped
+        self.usages = Usage(0.0, 0.0, 0)  # of what of it we have reaped
         self._pid = pid
         self._kin = kin
         self._group_gone = False
@@ -113,11 +122,11 @@ class Tree:
             if found is None:
                 return False
             if not self._is_spared(found.si_pid):
-                _reap(found.si_pid)
+                self._reap(found.si_pid)
                 continue
             for pid in _children():  # it stays where it is, and hides what comes after it
                 if not self._is_spared(pid):
-                    _reap(pid)
+                    self._reap(pid)
             return False
         return False
 
@@ -164,6 +173,16 @@ class Tree:
         except PermissionError:  # somebody is there whom we may not signal
             return True
         return True
+
+    def _reap(self, pid: int) -> None:
+        try:
+            ended, _, used = os.wait4(pid, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ended and pid not in self._kin.others:
+            before = self.usages
+            peak_kib = max(before.peak_kib, used.ru_maxrss)
+            self.usages = Usage(before.user_s + used.ru_utime, before.system_s + used.ru_stime, peak_kib)
 
     def _is_spared(self, pid: int) -> bool:
         return pid in self._commands() or pid in self._kin.foreign or pid in _helpers()
@@ -220,13 +239,6 @@ def _below(root: int, living: dict[int, tuple[int, int]], spared: frozenset[int]
         found.update(fresh)
         waiting += fresh
     return found
-
-
-def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return
 
 
 def _pids() -> Iterator[int]:

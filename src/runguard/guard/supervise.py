@@ -256,8 +256,8 @@ def _ended(course: Course, own_peak_kib: int | None, remarks: tuple[str, ...]) -
         else:
             exit_status = os.WEXITSTATUS(course.status)
     refused = ("the command runs as another user, who may not be signalled by us",) if course.stopping.refused else ()
-    usage = course.usage
-    peak_kib = usage.ru_maxrss if usage is not None else 0
+    usage, orphans = course.usage, course.tree.usages
+    peak_kib = max(usage.ru_maxrss if usage is not None else 0, orphans.peak_kib)
     return Ended(
         exit_status,
         signal,
@@ -266,8 +266,8 @@ def _ended(course: Course, own_peak_kib: int | None, remarks: tuple[str, ...]) -
         course.stopping.killed,
         course.stop_signal,
         course.ended_s - course.child.started_s,
-        usage.ru_utime if usage is not None else 0.0,
-        usage.ru_stime if usage is not None else 0.0,
+        (usage.ru_utime if usage is not None else 0.0) + orphans.user_s,
+        (usage.ru_stime if usage is not None else 0.0) + orphans.system_s,
         peak_kib * 1024 if own_peak_kib is not None and peak_kib > own_peak_kib else None,
         tuple(course.stragglers),
         tuple(course.survivors),
