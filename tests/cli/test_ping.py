@@ -16,7 +16,7 @@ from runguard import clock
 from runguard.heartbeat import spool
 from runguard.heartbeat.body import Body
 from runguard.heartbeat.event import Event
-from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.slot import Slot
 from shell import Shell
 
 CHECK = "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"

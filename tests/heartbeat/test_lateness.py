@@ -7,7 +7,7 @@ import pytest
 from runguard import zones
 from runguard.heartbeat.body import Body
 from runguard.heartbeat.lateness import kind_now, late_event, valid_until_us
-from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.styles import Event
 from runguard.instant import from_rfc3339, rfc3339
 from runguard.model import Schedule

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from runguard.heartbeat import slot as slot_format
 from runguard.heartbeat import spool
 from runguard.heartbeat.body import Body
-from runguard.heartbeat.spool import Claim, Slot, claim, keep, slots, waiting
+from runguard.heartbeat.slot import Slot
+from runguard.heartbeat.spool import Claim, claim, keep, slots, waiting
 from runguard.heartbeat.styles import Event
 
 URL = "https://hc-ping.com/5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278"
@@ -155,7 +157,7 @@ def test_a_slot_that_cannot_be_read_is_kept_aside_and_no_error(directory: str, d
 
 
 def test_a_slot_of_a_later_version_is_kept_aside(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_FORMAT", 2)
+    monkeypatch.setattr(slot_format, "_FORMAT", 2)
     keep(directory, slot(directory), NOW)
     monkeypatch.undo()
     [path] = waiting(directory)

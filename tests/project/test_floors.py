@@ -30,6 +30,7 @@ FLOORS = {
     "heartbeat.event": 1,
     "heartbeat.lateness": 1,
     "heartbeat.management": 1,
+    "heartbeat.slot": 1,
     "heartbeat.patience": 1,
     "heartbeat.redact": 1,
     "heartbeat.styles": 1,

@@ -21,7 +21,7 @@ RARE = {
         "printable", "children", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
         "guard.passing", "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
         "heartbeat.targets", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
-        "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",
+        "heartbeat.ownfiles", "heartbeat.slot", "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",
         "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",
     )
 }  # fmt: skip

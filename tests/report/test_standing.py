@@ -15,7 +15,7 @@ from runguard.coverage.standing import Standing
 from runguard.guard import host, runfile
 from runguard.heartbeat import spool
 from runguard.heartbeat.body import Body
-from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.styles import Event
 from runguard.instant import from_rfc3339, rfc3339
 from runguard.report.standing import standings

@@ -15,7 +15,7 @@ import pytest
 from receivers import Healthchecks, Misbehaving, answer
 from runguard.heartbeat import spool
 from runguard.heartbeat.body import Body
-from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.styles import Event
 from shell import Shell
 

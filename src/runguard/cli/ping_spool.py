@@ -17,7 +17,8 @@ from runguard.heartbeat import client, spool
 from runguard.heartbeat.client import Sending
 from runguard.heartbeat.event import Event
 from runguard.heartbeat.lateness import kind_now, late_event
-from runguard.heartbeat.spool import Claim, Slot
+from runguard.heartbeat.slot import Slot
+from runguard.heartbeat.spool import Claim
 from runguard.heartbeat.targets import Target, targets_of
 from runguard.instant import SECOND_US, rfc3339, span
 from runguard.printable import line as safe

@@ -13,7 +13,7 @@ from runguard.errors import ScheduleError, ZoneError, reason
 from runguard.heartbeat import client, spool
 from runguard.heartbeat.lateness import kind_now, late_event, valid_until_us
 from runguard.heartbeat.redact import mask_url
-from runguard.heartbeat.spool import Slot
+from runguard.heartbeat.slot import Slot
 from runguard.instant import SECOND_US, rfc3339
 from runguard.record import NamedTuple
 from runguard.schedule import revisions

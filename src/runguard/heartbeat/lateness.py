@@ -11,7 +11,7 @@ from runguard.instant import SECOND_US, rfc3339, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from runguard.heartbeat.spool import Slot
+    from runguard.heartbeat.slot import Slot
     from runguard.heartbeat.styles import Event
     from runguard.schedule.windows import Timetable
 

@@ -11,56 +11,23 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import time
 
 from runguard import private
 from runguard.errors import reason
-from runguard.heartbeat.body import Body
-from runguard.heartbeat.styles import Event
-from runguard.record import NamedTuple
+from runguard.heartbeat import ownfiles
+from runguard.heartbeat.ownfiles import Alone
+from runguard.heartbeat.slot import Slot, decode, encode
 from runguard.store.lines import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-OUTCOMES = ("success", "failure")  # what is spooled: a start that is late would set a timer going
-
-_FORMAT = 1
-_DIGEST_LENGTH = 64
 _LARGEST_BYTES = 262_144
-_KEY = "key"
+_KEY_LENGTH = 64
 _NOT_OURS = (errno.EPERM, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV)
 _ASIDE = ".damaged"
-_ALONE_S = 2.0  # for the few steps that nobody else may take meanwhile; then they are taken all the same
 _ABANDONED_S = 3600  # nobody takes that long to write a slot
-
-
-class Slot(NamedTuple):
-    """An outcome that a monitor has not heard."""
-
-    job: str
-    at_us: int  # when the run had ended
-    from_us: int  # not to be told before: it would count for the window before
-    until_us: int | None  # a success counts only before this instant; None: it counts until a newer outcome is told
-    tries: int  # deliveries so far that came to nothing
-    why: str  # the last one did
-    style: str
-    target: str  # the address with its secrets masked
-    source: str  # where the address was said: "file:/PATH", an option's name, or "" for configuration and environment
-    address: str  # its hash
-    told: Event
-
-    @property
-    def event(self) -> str:
-        """Return `success` or `failure`."""
-        return self.told.kind
-
-    @property
-    def run_id(self) -> str:
-        """Return the id of the run that it tells of."""
-        return self.told.run_id
 
 
 class Claim:
@@ -82,7 +49,7 @@ class Claim:
         """Keep the slot for a later try: this one came to nothing. Raises OSError."""
         fresh = _write(self._directory, self.slot._replace(tries=self.slot.tries + 1, why=why))
         if not self._if_unchanged(lambda: os.rename(fresh, self.path)):
-            _remove(fresh)
+            ownfiles.remove(fresh)
 
     def close(self) -> None:
         """Let go of it as it is."""
@@ -93,7 +60,7 @@ class Claim:
     def _if_unchanged(self, change: Callable[[], None]) -> bool:
         """Make the change if the file at the path is still ours, and let go of it. Raises OSError."""
         try:
-            with _Alone(self._directory):
+            with Alone(self._directory):
                 if not _is_at(self._fd, self.path):
                     return False
                 change()
@@ -120,23 +87,23 @@ def keep(directory: str, slot: Slot, now_us: int) -> bool:
     _make(directory)
     path = path_of(directory, slot)
     fresh = _write(directory, slot)
-    with _Alone(directory):
+    with Alone(directory):
         there = _load(path)
         if isinstance(there, Slot) and slot.at_us < there.at_us <= now_us:
-            _remove(fresh)
+            ownfiles.remove(fresh)
             return False
         try:
             os.rename(fresh, path)
         except OSError:
-            _remove(fresh)
+            ownfiles.remove(fresh)
             raise
-    _sync(directory)
+    ownfiles.sync(directory)
     return True
 
 
 def path_of(directory: str, slot: Slot) -> str:
     """Return the file of a slot."""
-    return os.path.join(directory, f"{slot.job}~{slot.address}")
+    return os.path.join(directory, slot.name)
 
 
 def address(directory: str, *urls: str) -> str:
@@ -183,7 +150,7 @@ def claim(path: str) -> Claim | str | None:
     directory = os.path.dirname(path)
     for _ in range(3):  # a newer outcome may take the place of what was opened
         try:
-            fd = _opened(path, os.O_RDWR)
+            fd = ownfiles.opened(path, os.O_RDWR)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -210,7 +177,7 @@ def claim(path: str) -> Claim | str | None:
 
 def supersede(path: str, at_us: int, now_us: int) -> Slot | None:
     """Remove the slot unless it is newer than `at_us`, as `keep` has it; return what was in it. Raises OSError."""
-    with _Alone(os.path.dirname(path)):
+    with Alone(os.path.dirname(path)):
         there = _load(path)
         if isinstance(there, str) or at_us < there.at_us <= now_us:
             return None
@@ -245,7 +212,7 @@ def _names(directory: str) -> list[str]:
 def _load(path: str) -> Slot | str:
     """Return the slot in a file, or why it is none."""
     try:
-        fd = _opened(path)
+        fd = ownfiles.opened(path)
     except OSError as error:
         return reason(error)
     try:
@@ -256,100 +223,48 @@ def _load(path: str) -> Slot | str:
         os.close(fd)
 
 
-def _opened(path: str, flags: int = os.O_RDONLY) -> int:
-    """Open a file of ours alone, following no link. Raises OSError."""
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
-    if flaw := private.file_flaw(os.fstat(fd)):
-        os.close(fd)
-        raise OSError(errno.EPERM, flaw)
-    return fd
-
-
 def _read(fd: int, path: str) -> Slot | str:
     """Return the slot in an open file, or why it is none. Raises OSError."""
-    import json  # the command is running, or has ended
-
-    content = os.pread(fd, _LARGEST_BYTES, 0)
-    try:
-        if digest(content[_DIGEST_LENGTH:]).encode() != content[:_DIGEST_LENGTH]:
-            return "it is damaged"
-        slot = _slot(json.loads(content[_DIGEST_LENGTH:]))
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return "it is of another version"
-    named = os.path.basename(path) == f"{slot.job}~{slot.address}"
-    return slot if named and slot.event in OUTCOMES else "it belongs elsewhere"
-
-
-def _slot(fields: dict[str, Any]) -> Slot:
-    """Return what a slot's file says. Raises ValueError, TypeError or LookupError."""
-    if fields.pop("format") != _FORMAT:
-        raise ValueError
-    told = {name: value for name, value in fields.pop("told").items() if name in Event._fields}
-    body = Body(*fields.pop("body"))
-    if not all(isinstance(fields[name], int) for name in ("at_us", "from_us", "tries")):
-        raise TypeError
-    if not isinstance(fields["until_us"], int | None):
-        raise TypeError
-    return Slot(told=Event(**told, body=body), **fields)
+    return decode(os.pread(fd, _LARGEST_BYTES, 0), os.path.basename(path))
 
 
 def _write(directory: str, slot: Slot) -> str:
     """Write a slot into a new file, synced, and return its path. Raises OSError, leaving nothing behind."""
-    import json
-
-    told = slot.told._asdict()
-    body = told.pop("body")
-    fields = {"format": _FORMAT, **slot._asdict(), "told": told, "body": list(body)}
-    content = json.dumps(fields).encode() + b"\n"
-    path = os.path.join(directory, f".{os.getpid()}~{slot.job}~{slot.address}")
-    _remove(path)  # of a process with our number, that died
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.fchmod(fd, 0o600)  # whatever the umask
-        _write_all(fd, digest(content).encode() + content)
-        os.fsync(fd)
-    except OSError:
-        _remove(path)
-        raise
-    finally:
-        os.close(fd)
+    path = os.path.join(directory, f".{os.getpid()}~{slot.name}")
+    ownfiles.write(path, encode(slot))
     return path
 
 
 def _key(directory: str) -> bytes:
     """Return the key of this spool. One that is lost is made anew: then no slot has the address of its job any more."""
-    path = os.path.join(directory, _KEY)
+    path = os.path.join(directory, "key")
     for _ in range(2):
-        try:
-            fd = _opened(path)
-            try:
-                key = os.read(fd, 64)
-            finally:
-                os.close(fd)
-            if len(key) == 64:
-                return key
+        key = _key_in(path)
+        if len(key) == _KEY_LENGTH:
+            return key
+        if key:
             os.unlink(path)  # torn by a power loss
-        except FileNotFoundError:
-            pass
-        _make_key(directory, path)
+        fresh = os.path.join(directory, f".{os.getpid()}.key")
+        ownfiles.write(fresh, os.urandom(_KEY_LENGTH // 2).hex().encode())
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass  # another run was faster
+        finally:
+            ownfiles.remove(fresh)
+        ownfiles.sync(directory)
     raise OSError(errno.EIO, "its key cannot be kept")
 
 
-def _make_key(directory: str, path: str) -> None:
-    fresh = f"{path}.{os.getpid()}"
-    _remove(fresh)
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def _key_in(path: str) -> bytes:
     try:
-        os.fchmod(fd, 0o600)
-        _write_all(fd, os.urandom(32).hex().encode())
-        os.fsync(fd)
-        os.link(fresh, path)
-    except FileExistsError:
-        pass  # another run was faster
+        fd = ownfiles.opened(path)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.read(fd, _KEY_LENGTH + 1) or b"torn"
     finally:
         os.close(fd)
-        _remove(fresh)
-    _sync(directory)
 
 
 def _make(directory: str) -> None:
@@ -384,49 +299,3 @@ def _is_at(fd: int, path: str) -> bool:
         return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
     except OSError:
         return False
-
-
-def _write_all(fd: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(fd, content) :]
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
-
-
-def _sync(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-class _Alone:
-    """The lock of the directory, for the few steps between looking at a slot and replacing or removing it.
-
-    Held for microseconds: whoever holds it longer has been stopped, and is not waited for.
-    """
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> None:
-        self._fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        until_s = time.monotonic() + _ALONE_S
-        while not self._try() and time.monotonic() < until_s:
-            time.sleep(0.005)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-
-    def _try(self) -> bool:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from runguard.coverage.verdicts import Judged
     from runguard.guard.expecting import Expecting
     from runguard.guard.lockholders import LockHolder
-    from runguard.heartbeat.spool import Slot
+    from runguard.heartbeat.slot import Slot
     from runguard.model import Revision, Window
     from runguard.paths import Places
     from runguard.report.journaled import Journaled
