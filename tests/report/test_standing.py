@@ -269,9 +269,8 @@ def test_an_outcome_that_waits_in_the_spool_is_told_once(shell: Shell, stand: An
     directory = str(shell.state / "spool")
     told = Event("failure", run_id(1), 3, None, False, Body("failed"))
     address = spool.address(directory, "https://hc.example/1")
-    spool.keep(
-        directory, Slot("letters", 1, 1, None, 1, "HTTP 503", "plain", "https://hc.example/…", "", address, told)
-    )
+    slot = Slot("letters", 1, 1, None, 1, "HTTP 503", "plain", "https://hc.example/…", "", address, told)
+    spool.keep(directory, slot, 1)
     with shell.open() as store:
         store.record_pings(run_id(1), [Ping("failure", "plain", "https://hc.example/…", "retry", 503, 1, 1, 1, "")])
     assert stand().undelivered == (("failure", "https://hc.example/…", "HTTP 503", True),)
