@@ -116,6 +116,7 @@ class Settings(NamedTuple):
     mask: tuple[str, ...]
     output_head_bytes: int
     output_tail_bytes: int
+    verify_within_s: float
     sign_key: str | None
     anchor: str | None
 
@@ -213,6 +214,8 @@ TABLE = (
             field="output_head_bytes", metavar="SIZE"),
     Setting("output_tail", "size", "How much of the output's end is kept.", 1 << 20, place=KEY,
             field="output_tail_bytes", metavar="SIZE"),
+    Setting("verify_within", "duration", "`check` warns when nobody has verified the record for longer (0: never).",
+            35 * 86_400.0, place=STORE, field="verify_within_s", metavar="D"),
     Setting("sign_key", "file", "Private SSH key that signs the ledger's daily checkpoints.", place=STORE),
     Setting("anchor", "text", "A line for /bin/sh that is given each checkpoint's number and hash on its stdin, to keep"
             " them elsewhere.", place=STORE),

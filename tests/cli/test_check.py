@@ -145,6 +145,30 @@ def test_a_key_of_the_configuration_decides_how_old_a_success_may_be(
     assert at(shell, "2026-03-29T12:00:00Z").status == status
 
 
+def verify(shell: Shell, at: str, problems: int) -> None:
+    row = {"at_us": from_rfc3339(at), "since_seq": 0, "upto_seq": 1, "upto_hash": "0" * 64, "problems": problems}
+    with shell.open() as store, store.write() as tx:
+        tx.send("insert_verified", row)
+
+
+def test_a_record_that_nobody_verified_for_long_is_a_warning(shell: Any, started: Any, finished: Any) -> None:
+    shell.config.write_text("verify_within = '2h'\n")
+    shell.write(changed(), started(1), finished(1))
+    told = at(shell, "2026-03-29T04:00:00Z")
+    assert (told.status, text(told)) == (1, "nobody has verified the record for 2h29m: runguard verify")
+    verify(shell, "2026-03-29T03:30:00Z", 0)
+    assert at(shell, "2026-03-29T04:00:00Z").status == 0
+    assert at(shell, "2026-03-29T05:29:59Z").status == 0
+    assert at(shell, "2026-03-29T05:30:00Z").status == 1
+
+
+def test_a_record_that_did_not_verify_is_critical(shell: Any, started: Any, finished: Any) -> None:
+    shell.write(changed(), started(1), finished(1))
+    verify(shell, "2026-03-29T03:30:00Z", 2)
+    told = at(shell, "2026-03-29T04:00:00Z")
+    assert (told.status, text(told)) == (2, "the record did not verify 30m ago: runguard verify --full")
+
+
 def test_a_line_stays_one_line_and_its_first_bar_ends_the_text(shell: Any, started: Any, refused: Any) -> None:
     holder = {"run_id": "1", "number": 1, "guard_pid": 1, "command_pid": 2, "command": "sort | tee \x1b]52;x\x07\n",
               "started": "2026-03-29T01:30:00Z"}  # fmt: skip

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import click
 
-from runguard import clock, printable
+from runguard import clock, config, printable
 from runguard.cli.asking import Place, chosen_jobs, find, nothing_recorded, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
@@ -21,16 +21,18 @@ from runguard.coverage.levels import CRITICAL, LEVELS, OK, UNKNOWN, WARNING, Ass
 from runguard.coverage.standing import Standing
 from runguard.errors import OutputError, RunguardError, UsageError
 from runguard.guard import host
+from runguard.instant import SECOND_US, span
 from runguard.report.assessment import assessments
 from runguard.store.journal import Journal
+from runguard.store.reads import Reader
 
 TEXT = """Say in one line whether all is well, for NRPE, Icinga, Nagios and their like; with --json, one object per job.
 
 Critical: the newest window beyond its grace is missing, failed or lost; the last run of a job without a schedule
-failed; or starts are refused again and again (alarm_after). Warning: older windows missing or held, suspect runs, a
-run longer than usual, pings that were not delivered, a last success older than max_age, a journal that is not empty.
-Unknown: nothing is on record, or it cannot be read: that is never ok. Nothing is written but, with --notify, what was
-told.
+failed; starts are refused again and again (alarm_after); or the record did not verify. Warning: older windows missing
+or held, suspect runs, a run longer than usual, pings that were not delivered, a last success older than max_age, a
+journal that is not empty, a record that nobody verified for long (verify_within). Unknown: nothing is on record, or it
+cannot be read: that is never ok. Nothing is written but, with --notify, what was told.
 
 --notify tells of each change once, once a day while something is wrong, and of the end once. COMMAND is run by /bin/sh
 with the text on its stdin; a URL gets it as a POST. What is not delivered is tried again by the next check.
@@ -114,6 +116,8 @@ def judge(environ: dict[str, str], place: Place, jobs: Sequence[str], now_us: in
     general = [Reason(WARNING, remark) for remark in records.remarks]
     if not jobs and not any(each.standing.journaled for each in found):
         general += _journal(environ, place)
+    if not jobs:
+        general += _verified(environ, place, records, now_us)
     if not found:
         general.append(Reason(UNKNOWN, "no job is on record"))
     level = worst([*(each.level for each in found), *(reason.level for reason in general)])
@@ -157,6 +161,18 @@ def _journal(environ: dict[str, str], place: Place) -> list[Reason]:
     if not Journal(place.kept.state, host.author(environ)).pending():
         return []
     return [Reason(WARNING, f"the journal in {place.kept.state} is not empty")]
+
+
+def _verified(environ: dict[str, str], place: Place, records: Reader, now_us: int) -> list[Reason]:
+    """Return that the record did not verify when somebody looked last, or that nobody has looked for long."""
+    settings, _ = config.effective({}, environ, place.loaded, "")
+    limit_us = round(settings.verify_within_s * SECOND_US)
+    ((since_us, problems),) = records.rows("verified_lately")
+    if problems:
+        return [Reason(CRITICAL, f"the record did not verify {span(now_us - since_us)} ago: runguard verify --full")]
+    if not limit_us or since_us is None or now_us - since_us < limit_us:
+        return []
+    return [Reason(WARNING, f"nobody has verified the record for {span(now_us - since_us)}: runguard verify")]
 
 
 def _told(found: Sequence[Assessment], general: Sequence[Reason]) -> str:

@@ -85,6 +85,12 @@ WHERE checkpoint.seq > :seq ORDER BY checkpoint.seq
 -- The last time that somebody verified the ledger and found nothing.
 SELECT at_us, since_seq, upto_seq, upto_hash FROM verified WHERE problems = 0 ORDER BY at_us DESC LIMIT 1
 
+-- name: verified_lately
+-- When somebody verified the ledger last, or the first start where nobody has, and how many problems were found.
+SELECT
+    coalesce((SELECT max(at_us) FROM verified), (SELECT started_us FROM run ORDER BY start_seq LIMIT 1)),
+    coalesce((SELECT problems FROM verified ORDER BY at_us DESC LIMIT 1), 0)
+
 -- name: insert_verified
 -- Note that the ledger was verified.
 INSERT INTO verified (at_us, since_seq, upto_seq, upto_hash, problems)
