@@ -16,6 +16,9 @@ import pytest
 
 from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
+from runguard.evidence import entries
+from runguard.evidence import lists as lists_
+from runguard.evidence.tally import Tally
 from runguard.guard.start import GIVEN
 from runguard.model import OUTCOMES, REFUSALS, VERDICTS
 from runguard.report import metrics
@@ -26,6 +29,7 @@ from shell import Shell
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "man").iterdir())
 RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
+EVIDENCE = (ROOT / "man" / "runguard-evidence.7").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
 QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "ping")
@@ -86,6 +90,12 @@ def test_the_manual_and_the_help_of_run_name_the_same_options() -> None:
 def test_the_manual_and_the_help_of_a_query_name_the_same_options(name: str) -> None:
     shared = options("OPTIONS OF EVERY QUERY") | options("OPTIONS OF EVERY COMMAND")
     assert options(f"OPTIONS OF {name.upper()}") | shared == of_command(COMMANDS[name])
+
+
+def test_the_manual_and_the_help_of_item_name_the_same_options() -> None:
+    without = {"--store"}  # it writes to its run's file alone
+    expected = options("OPTIONS OF ITEM") | options("OPTIONS OF EVERY COMMAND") - without
+    assert expected == of_command(COMMANDS["item"])
 
 
 @pytest.mark.parametrize("name", ["waive", "retire", "metrics"])
@@ -166,13 +176,16 @@ def test_the_manual_names_every_policy() -> None:
 
 def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     shell("run", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z", "--", "true")
-    shell("run", "-j", "loud", "--", "echo", "said")
+    lines = '{"case":"HB-1","phase":"note","action":"look"}\\nbad\\n'
+    shell("run", "-j", "loud", "-c", f"echo said; printf '{lines}' >> $RUNGUARD_ITEMS")
+    entry, bad = shell.json("show", "--items", "2")
     [told] = shell.json("show", "1")
     [_, brief] = shell.json("history")
     [judged] = shell.json("windows", "--since", "2026-02-28", "--until", "2026-03-01")
     [coming] = shell.json("next", "-n", "1")
     [said] = shell.json("show", "--output", "2")
-    of_history, of_show, of_output, of_windows, _ = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    parts = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
+    of_history, of_show, of_output, of_items, of_windows, _ = parts
     assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
     assert [listed(line) for line in lists(of_show)] == [
         [key for key in told["window"] if key not in brief["window"]],
@@ -180,11 +193,31 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     ]
     kept = [list(told["output"]), list(told["output"]["stdout"]), list(said)]
     assert [listed(line) for line in lists(of_output)] == kept
+    assert [listed(line) for line in lists(of_items)] == [list(entry), list(bad["rejected"])]
     assert [listed(line) for line in lists(of_windows)] == [
         [key for key in judged if key in coming],
         [key for key in judged if key not in coming],
     ]
     assert [key for key in coming if key not in judged] == re.findall(r"^\.Li (\w+)$", of_windows, re.MULTILINE)
+
+
+def test_the_manual_of_evidence_names_what_the_ledger_says_of_a_runs_entries() -> None:
+    told = re.search(r'^"items":\{(.*?)\}$', EVIDENCE, re.DOTALL | re.MULTILINE)
+    assert told
+    assert re.findall(r'"(\w+)":', told[1]) == list(Tally._fields)
+
+
+def test_the_manual_of_evidence_names_every_phase_and_result() -> None:
+    fields = section(EVIDENCE, "CASE ENTRIES")
+    assert set(re.findall(r"\w+", " ".join(re.findall(r"^\.Li (.*)$", fields, re.MULTILINE)))) >= {
+        *entries.PHASES,
+        *entries.RESULTS,
+    }
+
+
+def test_the_limits_of_the_manual_of_evidence_are_those_of_the_program() -> None:
+    for limit in (entries.MOST_CHARACTERS, entries.MOST_LINE_BYTES, entries.MOST_LEVELS, lists_.MOST_ENTRIES):
+        assert f"{limit:,}" in EVIDENCE
 
 
 def test_the_manual_names_exactly_the_keys_of_a_standing(shell: Shell) -> None:

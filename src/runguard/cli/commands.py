@@ -20,7 +20,7 @@ STATUSES = (
     (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
-        " verify: something was found;"
+        " verify: something was found; item: lines that are no entries;"
         " ping: something is undelivered",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
@@ -46,6 +46,7 @@ NAMES = (
     "retire",
     "catchup",
     "rerun",
+    "item",
     "ping",
     "metrics",
 )

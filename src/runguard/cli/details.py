@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from runguard import clock
+from runguard.cli import case_entries
 from runguard.cli.runs import facts
 from runguard.cli.spans import local, span
 from runguard.guard import liveness
@@ -55,6 +56,7 @@ def gather(records: ReadOnlyStore, run: Run, life: liveness.Life | None) -> Fact
     told["account"] = start.get("actor")
     if life is not None:
         told["command_pid"] = life.command_pid
+    told["items"] = case_entries.totals(records, run, finish)
     told["remarks"] = [remark for entry in entries for remark in entry.get("remarks") or ()]
     told["pings"] = [_ping(ping) for ping in records.pings(run.run_id)]
     told["entries"] = [{"seq": entry["seq"], "kind": entry["kind"], "at": entry["at"]} for entry in entries]
@@ -98,6 +100,7 @@ def _rows(records: ReadOnlyStore, told: Facts, run: Run, life: liveness.Life | N
     yield from _links(records, told)
     yield from _code(told)
     yield from _end(told)
+    yield from case_entries.lines(records, run, told["items"])
     for ping in told["pings"]:
         yield "ping", _ping_line(ping)
     for remark in told["remarks"]:

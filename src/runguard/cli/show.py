@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import click
 
-from runguard.cli import details, transcript
+from runguard.cli import case_entries, details, transcript
 from runguard.cli.asking import find, known_run, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page, raw
 from runguard.cli.runs import FIELDS, Seen
+from runguard.errors import UsageError
+from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
 
 TEXT = """Show one run, whole. RUN is its number, its id, or the first four or more characters of its id.
 
 With --output, only what was kept of the command's output: escaped on a terminal, exact into a pipe or file. As JSON,
-JSON lines or CSV it is what each stream wrote when.
+JSON lines or CSV it is what each stream wrote when. With --items, what the job said of its cases, line by line.
 """
 
 STATUSES = (
@@ -34,6 +37,7 @@ STATUSES = (
 @click.option("--stdout", is_flag=True, help="The same, of its stdout alone.")
 @click.option("--stderr", is_flag=True, help="The same, of its stderr alone.")
 @click.option("--times", is_flag=True, help="The same as lines of text, each with its time and stream.")
+@click.option("--items", is_flag=True, help="List the run's case entries, and what is none of them.")
 @query_options
 @click.pass_obj
 def show(
@@ -43,10 +47,13 @@ def show(
     stdout: bool,
     stderr: bool,
     times: bool,
+    items: bool,
     form: str | None,
     store: str | None,
 ) -> int:
-    """Print the run, or its output."""
+    """Print the run, its output or its case entries."""
+    if items and (output or stdout or stderr or times):
+        raise UsageError("show: --items and the output are two questions: ask one at a time")
     place = find(environ, store)
     records = open_records(place)
     for remark in records.remarks if records else ():
@@ -58,12 +65,25 @@ def show(
         streams = [stream for stream, wanted in ((1, stdout), (2, stderr)) if wanted or not alone]
         _output(found, transcript.read(records, found, life, streams), form, alone=alone, times=times)
         return 0
+    if items:
+        _items(records, found, form)
+        return 0
     told = details.gather(records, found, life)
     if form in (None, "table"):
         page(details.lines(records, told, found, life), hang=details.HANG)
     else:
         emit(form or "json", [Row(told, ())], (Column(""),), FIELDS)
     return 0
+
+
+def _items(records: ReadOnlyStore, run: Run, form: str | None) -> None:
+    """List the case entries of the run."""
+    found = case_entries.rows(records, run)
+    first = next(found, None)
+    if first is None:
+        say(f"run {run.number} has no case entries on record")
+    found = itertools.chain(() if first is None else (first,), found)
+    emit(form or "table", found, case_entries.COLUMNS, case_entries.FIELDS)
 
 
 def _output(run: Run, kept: transcript.Transcript | None, form: str | None, *, alone: bool, times: bool) -> None:

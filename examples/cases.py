@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""A job that handles cases and says of each what it is about to do, what came of it, and why.
+
+30 2 * * *  runguard run -j reminders -s '30 2 * * *' -z Europe/London -- /opt/reminders/cases.py
+
+Killed half-way, it leaves at most one case of which nobody knows; run again, it does what is left.
+"""
+
+import os
+import sys
+
+try:
+    from runguard import items
+except ImportError:
+    import items  # type: ignore[import-not-found,no-redef]  # a copy of that one file, beside this job
+
+RULE = {"id": "R7", "version": "3"}
+# Each with the days since its first letter and whether it is on hold; your own come from a database.
+CASES = {"HB-1041": (31, False), "HB-1042": (28, False), "HB-1043": (12, False), "HB-1044": (40, True)}
+
+
+def main() -> None:
+    """Send what is due, to each case once."""
+    items.expected(len(CASES))
+    done, uncertain = items.done(), items.uncertain()
+    for case_id, (days, on_hold) in CASES.items():
+        if case_id in done:
+            items.note(case_id, action="reminder", reason="An earlier attempt has sent it.")
+            continue
+        if case_id in uncertain and was_sent(case_id):
+            items.note(case_id, action="reminder", reason="Found in the outbox.")
+            continue
+        inputs = {"days": {"value": days, "source": "register"}}
+        with items.case(case_id, action="reminder", rule=RULE, inputs=inputs) as case:
+            if on_hold:
+                case.skipped(reason="The case is on hold.")
+            elif days < 28:
+                case.no_action(reason=f"Only {days} days since the first letter.")
+            else:
+                send(case_id)
+                case.done(reason=f"No reply for {days} days.", sent={"template": "reminder-2", "channel": "post"})
+
+
+def send(case_id: str) -> None:
+    """Put the letter into the outbox."""
+    with open(os.environ.get("OUTBOX", "outbox"), "a", encoding="utf-8") as outbox:
+        outbox.write(f"{case_id}\n")
+
+
+def was_sent(case_id: str) -> bool:
+    """Look whether the letter is in the outbox: an earlier attempt died before it could say so."""
+    try:
+        with open(os.environ.get("OUTBOX", "outbox"), encoding="utf-8") as outbox:
+            return f"{case_id}\n" in outbox.readlines()
+    except FileNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
