@@ -38,7 +38,7 @@ STATUSES = (
     ("78", "a mistake in the configuration, with its file and line"),
 )
 COLUMNS = (Column("VERDICT"), Column("FOUND"), Column("WHAT", wrap=True))
-FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "findings")
+FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "records", "findings")
 
 
 @click.command("verify", cls=Command, help=TEXT, short_help="Verify the record.", statuses=STATUSES)
@@ -136,10 +136,12 @@ def _rows(report: Report, windows: tuple[Finding, ...]) -> Iterator[Row]:
     """Yield the two verdicts, each followed by what was found."""
     since = f"entries {report.since_seq + 1} to {report.upto_seq}" if report.entries else "no entry is new"
     signed = f", {report.signed} of them signed" if report.checkpoints else ""
-    seen = f"{since}, {report.checkpoints} checkpoints{signed}"
+    cases = f", {report.records} case entries" if report.records else ""
+    seen = f"{since}, {report.checkpoints} checkpoints{signed}{cases}"
     facts = {
         "since_seq": report.since_seq + 1, "upto_seq": report.upto_seq, "upto_sha256": report.upto_hash,
         "entries": report.entries, "checkpoints": report.checkpoints, "signed": report.signed,
+        "records": report.records,
     }  # fmt: skip
     for verdict, findings, what in (
         ("integrity", report.findings, seen),

@@ -1,7 +1,7 @@
 """Is the record what was written, and is it whole: two verdicts, and every finding by name.
 
 Integrity: the chain, the checkpoints, their signatures, the witness and anchors that others kept, the tables against
-the ledger, the kept output. Completeness: every expected window is answered, or named.
+the ledger, case entries and their lists, the kept output. Completeness: every expected window is answered, or named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from runguard.coverage.missing import gap
-from runguard.evidence import indexed, signing
+from runguard.evidence import indexed, records, signing
 from runguard.evidence.chain import PAGE, Chain, Finding
 from runguard.guard.expecting import expecting
 from runguard.store.database import ReadOnlyStore
@@ -46,6 +46,7 @@ class Report(NamedTuple):
     entries: int
     checkpoints: int
     signed: int
+    records: int  # case entries
     findings: tuple[Finding, ...]
 
 
@@ -55,7 +56,7 @@ def integrity(
     """Look at every entry after `since`; `advance` is told of each page how many entries it had. Raises StoreError."""
     found: list[Finding] = []
     begin = _beginning(store, since, found)
-    chain = Chain(begin.seq, begin.hash)
+    chain, tellings = Chain(begin.seq, begin.hash), records.Tellings()
     while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
         first_seq = chain.seq + 1
         sound = []
@@ -64,6 +65,7 @@ def integrity(
             found += flaws
             if not flaws:
                 sound.append((seq, line))
+                tellings.read(seq, bytes(line))
         found += indexed.compare(store, sound)
         found += indexed.surplus(store, first_seq, chain.seq)
         found += _outputs(store, first_seq, chain.seq)
@@ -72,9 +74,17 @@ def integrity(
             text = f"too many findings: nothing was looked at after entry {chain.seq}"
             found.append(Finding("chain", chain.seq, text))
             break
+    looked_at = 0
+
+    def counted(count: int) -> None:
+        nonlocal looked_at
+        looked_at += count
+        advance(count)
+
+    found += records.compare(store, tellings, counted)
     signed = _signatures(store, begin.seq, trusted, environ, found)
     found += _kept_elsewhere(store, trusted)
-    return Report(begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, tuple(found))
+    return Report(begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, looked_at, tuple(found))
 
 
 def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) -> Iterator[Finding]:

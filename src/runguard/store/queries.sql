@@ -437,6 +437,10 @@ LIMIT 1
 SELECT id, case_id, said, file_offset, received_us, line FROM item
 WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
 
+-- name: item_lines
+-- Case entries between two ids, both excluded, as they are filed and as they are.
+SELECT id, case_id, said, line FROM item WHERE id > :after AND id < :beyond ORDER BY id
+
 -- name: item_words
 -- A page of what case entries say, without their lines.
 SELECT id, case_id, said FROM item WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
