@@ -18,6 +18,7 @@ class Voice:
         self._secrets: tuple[str, ...] = ()
         self._patterns: tuple[str, ...] = ()
         self._given_up = False
+        self._unheard = False
 
     def keep_secret(self, secrets: tuple[str, ...], patterns: tuple[str, ...]) -> None:
         """Mask these from now on: remarks quote command lines of processes."""
@@ -37,11 +38,15 @@ class Voice:
 
     def _say(self, text: str) -> None:
         self._untold.append(text)
-        if text not in self._said and len(self._said) < _MOST_LINES:
-            from runguard import printable  # only where something is wrong
+        if text in self._said or len(self._said) >= _MOST_LINES or self._unheard:
+            return
+        from runguard import printable  # only where something is wrong
 
-            self._said.add(text)
-            say(f"runguard: {printable.line(f'{self._job}: {text}')}\n")
+        self._said.add(text)
+        if len(self._said) == _MOST_LINES:
+            text = "there is more to remark: see the run's record"
+        # Whoever has once not taken a remark in time shall not delay the job once more for each of them.
+        self._unheard = not say(f"runguard: {printable.line(f'{self._job}: {text}')}\n")
 
     def take(self) -> list[str]:
         """Return what was said since the last call, for the record."""
