@@ -47,6 +47,8 @@ class Tally(NamedTuple):
             yield f"{_count(self.uncertain, 'case')} uncertain"
         if self.failed:
             yield f"{self.failed:,} failed"
+        if self.unannounced:
+            yield f"{_count(self.unannounced, 'result')} without an intent"
         if self.rejected:
             yield f"{_count(self.rejected, 'line')} rejected"
         if self.beyond_bytes:

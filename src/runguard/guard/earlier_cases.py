@@ -35,7 +35,8 @@ def variables(store: Store, run_id: str, earlier: list[Run], runs: str, voice: V
             take_in(store, path, run, voice)
     done, uncertain = states(store, earlier)
     if uncertain:
-        voice(in_words(uncertain) + "; RUNGUARD_UNCERTAIN names them to the command")
+        them = "it" if len(uncertain) == 1 else "them"
+        voice(f"{in_words(uncertain)}; RUNGUARD_UNCERTAIN names {them} to the command")
     found = {}
     for name, suffix, cases in (("RUNGUARD_DONE", ".done", done), ("RUNGUARD_UNCERTAIN", ".uncertain", uncertain)):
         path = os.path.join(runs, run_id + suffix)
