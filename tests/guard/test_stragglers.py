@@ -16,6 +16,7 @@ from runguard.children import HELPERS
 from runguard.guard.capture import Capture
 from runguard.guard.process import Plan, spawn
 from runguard.guard.signals import Signals, listen
+from runguard.guard.start import new_run_id
 from runguard.guard.supervise import Beside, Ended, supervise
 
 Drive = Callable[..., Any]
@@ -235,7 +236,7 @@ def test_what_we_may_not_signal_survives_and_is_named(drive: Drive) -> None:
 
 
 def test_without_prctl_the_run_is_known_by_its_variable(drive: Drive) -> None:
-    environ = {**os.environ, "RUNGUARD_RUN_ID": "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"}
+    environ = {**os.environ, "RUNGUARD_RUN_ID": new_run_id()}
     wrapper = [sys.executable, "-c", WITHOUT_PRCTL]
     script = "setsid sleep 60 >/dev/null 2>&1 & sleep 60"
     ended = drive("sh", "-c", script, options={"timeout_s": 0.8}, env=environ, wrapper=wrapper)
@@ -244,7 +245,7 @@ def test_without_prctl_the_run_is_known_by_its_variable(drive: Drive) -> None:
 
 
 def test_without_prctl_what_is_left_is_waited_for_too(drive: Drive) -> None:
-    environ = {**os.environ, "RUNGUARD_RUN_ID": "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"}
+    environ = {**os.environ, "RUNGUARD_RUN_ID": new_run_id()}
     wrapper = [sys.executable, "-c", WITHOUT_PRCTL]
     ended = drive("sh", "-c", "setsid sh -c 'sleep 0.3; echo late' & echo early", options={"stragglers": "wait"},
                   env=environ, wrapper=wrapper)  # fmt: skip

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 4096
 _LOOK_S = 0.1
+# Address space to let go of, where there is none: what Python takes at once for small objects is a MiB. Never touched,
+# so it is no memory.
+_reserve = [bytes(2 << 20)]
 _IN_WORDS = "runguard failed at supervising the command and from then on dropped its output"
 
 
 def see_through(course: Course, signals: Signals, relay: Relay | None) -> None:
     """Wait for the command's end, and its group's where we stop it; `relay` is as far as it came. Never raises."""
+    _reserve.clear()
     fds = [fd for _, fd in course.child.pipes] if relay is None else list(relay.sources)
     until_s: float | None = None
     while True:
