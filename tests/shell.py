@@ -151,7 +151,7 @@ exec /usr/sbin/cron -f
 
 
 def private_cron(
-    place: Path, crontab: str, environ: dict[str, str] | None = None, *, sendmail: str | None = None
+    place: Path, crontab: str | bytes, environ: dict[str, str] | None = None, *, sendmail: str | None = None
 ) -> subprocess.Popen[bytes]:
     """Start Debian's cron on this system crontab; `place` is a directory to make. Kill it to end it all.
 
@@ -159,7 +159,7 @@ def private_cron(
     """
     for name in ("crontabs", "empty", "sbin"):
         (place / name).mkdir(parents=True)
-    (place / "crontab").write_text(crontab)
+    (place / "crontab").write_bytes(crontab if isinstance(crontab, bytes) else crontab.encode())
     shutil.copy2("/usr/sbin/cron", place / "sbin")
     if sendmail is not None:
         (place / "sbin" / "sendmail").write_text(sendmail)

@@ -8,6 +8,7 @@
     ├── StoreError         74   the store cannot be read or written; `run` falls back to the journal
     │   └── NothingRecordedError   there is no store yet
     ├── OutputError        74   our own stdout cannot be written
+    ├── CrontabError        2   a crontab cannot be read or taken apart; 74 not written; 75 changed meanwhile
     ├── SpawnError    125-127   the command could not be started
     ├── ScheduleError       2   text that is no schedule, with field and position; `run` goes on without a window
     └── ZoneError           2   a time zone that is not known here; `run` goes on without a window
@@ -75,6 +76,14 @@ class OutputError(RunguardError):
     """Our stdout cannot be written, and not because its reader has gone."""
 
     status = 74
+
+
+class CrontabError(RunguardError):
+    """A crontab cannot be read or taken apart (2), cannot be written (74), or was changed meanwhile (75)."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class SpawnError(RunguardError):

@@ -18,6 +18,7 @@ from runguard import zones
 from runguard.cli import commands, run
 from runguard.cli.options import Command
 from runguard.config.merge import VARIABLES
+from runguard.crontab.hazards import HAZARDS
 from runguard.guard.start import GIVEN
 from runguard.instant import from_rfc3339
 from runguard.model import REFUSALS
@@ -111,6 +112,11 @@ def test_readme_lists_exactly_the_commands() -> None:
 
 def test_readme_lists_exactly_the_metrics() -> None:
     assert list(keyed(section("Prometheus"))) == metrics.names()
+
+
+def test_readme_lists_exactly_the_hazards() -> None:
+    told = list(keyed(section("Forty lines in five minutes")))
+    assert [each for each in told if not each.startswith("#")] == list(HAZARDS)
 
 
 def test_readme_lists_exactly_the_policies() -> None:
@@ -209,6 +215,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runguard "$@"\n')
     program.chmod(0o755)
     (directory / "runguard.toml").write_text(blocks("toml")[0])
+    shutil.copytree(ROOT / "examples", directory / "examples")
     return {
         "PATH": f"{directory}/bin:/usr/bin:/bin",
         "HOME": str(directory),
@@ -248,6 +255,7 @@ def normal(text: str, environ: dict[str, str]) -> str:
         (r"\brun [0-9a-f]{8}\b", "run ID"),
         (rf"\b(?:{RECORDED}|{today}|{yesterday})[T ][0-9:.]+(?:Z|[+-][0-9:]+)", "INSTANT"),
         (r"\b[0-9]+(?:\.[0-9]+)?s\b|\b(?:[0-9]+[dhm])+[0-9]+[hms]\b", "SPAN"),
+        (r"\.[0-9]{8}T[0-9]{6}Z(\.[0-9]+)?~", ".STAMP~"),
         (r"\bpid [0-9]+", "pid N"),
         (r"\b[0-9]+ bytes, sha256 HASH", "N bytes, sha256 HASH"),
         (r"\btzdata \w+", "tzdata VERSION"),

@@ -14,6 +14,8 @@ import pytest
 from runguard import config
 from runguard.cli import fast
 from runguard.config import strict
+from runguard.crontab.daemons import DEBIAN
+from runguard.crontab.wrap import Form, unwrap, wrap
 from runguard.report import metrics
 from runguard.schedule import cron
 from runguard.settings import TABLE, Request, Setting
@@ -71,6 +73,13 @@ def test_the_crontab_finds_the_command_where_the_readme_links_it() -> None:
     assert len(LINES) == 4
     assert [line for line in FIRED if line not in LINES] == ["*/5 * * * *   runguard ping >/dev/null"]
     assert "PATH=/usr/local/bin:/usr/bin:/bin" in (EXAMPLES / "crontab").read_text().splitlines()
+
+
+def test_wrap_makes_of_the_table_before_the_table_after() -> None:
+    form = Form(False, DEBIAN, b"/usr/local/bin/runguard")
+    before, after = ((EXAMPLES / f"{name}.crontab").read_bytes() for name in ("before", "after"))
+    assert wrap(before, form).data == after
+    assert unwrap(after, form).data == before
 
 
 # runguard.toml

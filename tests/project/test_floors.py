@@ -43,10 +43,13 @@ FLOORS = {
     "store.lines": 1,
     "store.statements": 1,
     "values": 1,
+    "crontab": 1,
     # 2: one outside thing each
     "clock": 2,
     "evidence.signing": 2,
     "config": 2,
+    "crontab.files": 2,
+    "crontab.host": 2,
     "evidence.tail": 2,
     "guard": 2,
     "heartbeat": 2,

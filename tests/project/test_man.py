@@ -16,6 +16,7 @@ import pytest
 
 from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
+from runguard.crontab.hazards import HAZARDS
 from runguard.evidence import entries
 from runguard.evidence import lists as lists_
 from runguard.evidence.tally import Tally
@@ -32,7 +33,7 @@ RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 EVIDENCE = (ROOT / "man" / "runguard-evidence.7").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
-QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "ping")
+QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "ping", "lint")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 
@@ -58,7 +59,8 @@ def options(title: str) -> set[str]:
 def of_command(command: click.Command) -> set[str]:
     """Return what the command takes, by click."""
     with click.Context(command, **command.context_settings) as context:
-        return {name for each in command.get_params(context) if isinstance(each, click.Option) for name in each.opts}
+        given = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+        return {name for each in given for name in (*each.opts, *each.secondary_opts)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -96,6 +98,16 @@ def test_the_manual_and_the_help_of_item_name_the_same_options() -> None:
     without = {"--store"}  # it writes to its run's file alone
     expected = options("OPTIONS OF ITEM") | options("OPTIONS OF EVERY COMMAND") - without
     assert expected == of_command(COMMANDS["item"])
+
+
+@pytest.mark.parametrize("name", ["wrap", "unwrap"])
+def test_the_manual_and_the_help_of_an_edit_name_the_same_options(name: str) -> None:
+    expected = options(f"OPTIONS OF {name.upper()}") | {"-h", "--help"}  # they look at no records
+    assert expected == of_command(COMMANDS[name])
+
+
+def test_the_manual_names_exactly_the_hazards() -> None:
+    assert items(section(RUNGUARD, "CRONTABS"), "Li") == list(HAZARDS)
 
 
 @pytest.mark.parametrize("name", ["waive", "retire", "metrics"])
@@ -185,7 +197,7 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     [coming] = shell.json("next", "-n", "1")
     [said] = shell.json("show", "--output", "2")
     parts = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)
-    of_history, of_show, of_output, of_items, of_windows, _ = parts
+    of_history, of_show, of_output, of_items, of_windows, _, of_lint = parts
     assert [listed(line) for line in lists(of_history)] == [list(brief), list(brief["window"])]
     assert [listed(line) for line in lists(of_show)] == [
         [key for key in told["window"] if key not in brief["window"]],
@@ -193,6 +205,9 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
     ]
     kept = [list(told["output"]), list(told["output"]["stdout"]), list(said)]
     assert [listed(line) for line in lists(of_output)] == kept
+    (shell.directory / "tab").write_text("0 12 * * fri-sun true\n")
+    [hazard] = json.loads(shell("lint", "tab", "--json").stdout)
+    assert [listed(line) for line in lists(of_lint)] == [list(hazard)]
     assert [listed(line) for line in lists(of_items)] == [list(entry), list(bad["rejected"])]
     assert [listed(line) for line in lists(of_windows)] == [
         [key for key in judged if key in coming],
@@ -225,7 +240,7 @@ def test_the_manual_names_exactly_the_keys_of_a_standing(shell: Shell) -> None:
     shell(*daily, "--", "true")
     inside = f"{sys.executable} -m runguard run -j sync -- true; {sys.executable} -m runguard status --json"
     [told] = json.loads(shell(*daily, "--reason", "test", "-c", inside).stdout)
-    of_status = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)[-1]
+    of_status = re.split(r"^\.Pp$", section(RUNGUARD, "JSON"), flags=re.MULTILINE)[-2]
     parts = [told[key] for key in ("last", "last_success", "newest", "holder", "refused_by")]
     expected = [list(told), list(told["reasons"][0]), *map(list, parts), list(told["running"][0])]
     named = [listed(line) for line in lists(of_status)]

@@ -21,13 +21,13 @@ STATUSES = (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
         " verify: something was found; item: lines that are no entries;"
-        " ping: something is undelivered",
+        " ping: something is undelivered; lint: there are hazards",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
     ("3", "check: unknown"),
     ("70", "a bug in runguard"),
-    ("74", "the store cannot be read or written"),
-    ("75", "refused: another run, or another catchup, is under way"),
+    ("74", "the store cannot be read or written, or a crontab not written"),
+    ("75", "refused: another run, or another catchup, is under way; wrap: the crontab was changed meanwhile"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
 
@@ -49,6 +49,9 @@ NAMES = (
     "item",
     "ping",
     "metrics",
+    "lint",
+    "wrap",
+    "unwrap",
 )
 
 COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `_RUNGUARD_COMPLETE=bash_source runguard` prints

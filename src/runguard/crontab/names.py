@@ -1,0 +1,116 @@
+"""Names for jobs, from their commands: readable, valid, and each used once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from runguard import values
+from runguard.crontab import words
+from runguard.crontab.words import BUILTINS, Word
+
+UNNAMED = "job"
+_SUFFIXES = (".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js", ".cron")
+_CASUAL = frozenset(
+    {"echo", "printf", "cat", "cp", "mv", "rm", "mkdir", "touch", "date", "sleep", "run-parts", "anacron"}
+)
+_SOURCING = (b".", b"source")
+_TRANSPARENT = (*_SOURCING, b"exec", b"command", b"echo", b"printf")
+
+# Options of programs that start another one whose argument is the next word, and how many words come before it.
+_DRESSERS = {
+    "sudo": ("ughpCDRTr", 0), "doas": ("uC", 0), "su": ("sgGw", 1), "runuser": ("ugGs", 0), "nice": ("n", 0),
+    "ionice": ("cnpPu", 0), "chrt": ("TPD", 1), "taskset": ("", 1), "timeout": ("sk", 1), "flock": ("wEc", 1),
+    "env": ("uCS", 0), "setpriv": ("", 0), "chroot": ("", 1), "systemd-run": ("puEMHtG", 0), "stdbuf": ("ioe", 0),
+    "time": ("fo", 0), "xargs": ("IiLlnPsdEa", 0), "python": ("WXQ", 0), "perl": ("IMm", 0), "php": ("dcz", 0),
+    "ssh": ("bcDEeFIiJLlmOopQRSWwB", 1), "docker": ("", 0), "java": ("", 0),
+}  # fmt: skip
+
+
+def derive(command: bytes) -> str:
+    """Return a valid name for what a command (as the shell is given it) does, as far as its words say."""
+    try:
+        found = list(words.simple_commands(words.split(command)))
+    except words.Unclosed:  # it is cut at a %, perhaps
+        found = [[Word(0, 0, piece, piece) for piece in command.split()]] if command.strip() else []
+    casual = ""
+    for simple in found:
+        name = _of(simple)
+        if name and name not in _CASUAL and simple[0].text not in _SOURCING:
+            return name
+        casual = casual or name
+    return casual or UNNAMED
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return `name`, or where that is taken the first of `name-2`, `name-3` that is not."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        suffix = f"-{number}"
+        found = name[: values.LONGEST_JOB_NAME - len(suffix)] + suffix
+    return found
+
+
+def _of(simple: Sequence[Word]) -> str:
+    """Return the name of the first program of a simple command that does work of its own, or ""."""
+    texts = [word.text for word in simple]
+    if texts[0] in BUILTINS and texts[0] not in _TRANSPARENT:
+        return ""
+    at, first = 0, ""
+    while at < len(texts):
+        text = texts[at]
+        at += 1
+        if text is None:
+            text = simple[at - 1].raw  # "$HOME/bin/job" is named by its end
+        program = text.decode("utf-8", "replace").rpartition("/")[2]
+        if at == 1 and program in (".", "source", "exec", "command"):
+            continue
+        name = _valid(program)
+        if not name:
+            continue
+        if program != "run-parts" and not _dresses(program):
+            return name
+        first = first or name
+        at = _past_options(program, simple, at)
+        if at < len(texts) and texts[at - 1] == b"-c":
+            inner = texts[at]
+            return (derive(inner) if inner else "") or first
+    return first
+
+
+def _dresses(program: str) -> bool:
+    try:
+        values.job_name_of([program], shell=False)
+    except ValueError:
+        return True
+    return False
+
+
+def _past_options(program: str, simple: Sequence[Word], at: int) -> int:
+    """Return where, behind the options of a program that starts another one, that one's name stands."""
+    letters, leading = _DRESSERS.get(program.rstrip("0123456789."), ("", 0))
+    while at < len(simple):
+        text = simple[at].text or b""
+        if text in (b"-c", b"-m") and not letters.count("c"):
+            return at + 1  # a command as one word; a module by name
+        if text == b"-":  # su - USER
+            at += 1
+        elif text.startswith(b"-"):
+            at += 1 + (len(text) == 2 and text[1:].decode("latin-1") in letters)
+        elif leading:
+            leading -= 1
+            at += 1
+        elif text and re.fullmatch(rb"[A-Za-z_]\w*=.*", text, re.DOTALL):
+            at += 1
+        else:
+            break
+    return at
+
+
+def _valid(text: str) -> str:
+    """Return `text` made a valid name, without the ending of a script, or "" where nothing is left."""
+    for suffix in _SUFFIXES:
+        text = text.removesuffix(suffix) or text
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[: values.LONGEST_JOB_NAME]
+    return name.strip("-._")

@@ -1,0 +1,227 @@
+"""`wrap` and `unwrap` as they are typed: the diff, the file that is written, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from shell import Shell
+
+RG = ("--runguard", "/opt/rg/bin/runguard", "--daemon", "debian")
+TABLE = "MAILTO=ops\n\n30 2 * * *  /opt/letters/send --all\n# note\n*/5 * * * *\tcd /srv && ./poll%in"
+WRAPPED = (
+    "MAILTO=ops\n\n30 2 * * *  /opt/rg/bin/runguard run --job send --schedule '30 2 * * *' -- /opt/letters/send --all\n"
+    "# note\n*/5 * * * *\t/opt/rg/bin/runguard run --job poll --schedule '*/5 * * * *' -c 'cd /srv && ./poll'%in"
+)
+
+
+@pytest.fixture
+def table(shell: Shell) -> Path:
+    path = shell.directory / "tab"
+    path.write_text(TABLE)
+    path.chmod(0o640)
+    return path
+
+
+def backups(table: Path) -> list[Path]:
+    return sorted(path for path in table.parent.iterdir() if path.name.startswith(("tab.", ".tab")))
+
+
+def test_without_apply_a_diff_is_shown_that_patch_takes(shell: Shell, table: Path) -> None:
+    done = shell("wrap", "tab", *RG)
+    assert (done.returncode, done.stderr) == (
+        0, "runguard: wrap: 2 lines would be guarded; runguard wrap tab --apply writes it\n"
+    )  # fmt: skip
+    assert done.stdout.startswith(
+        "--- tab\n+++ tab\n@@ -1,5 +1,5 @@\n MAILTO=ops\n \n-30 2 * * *  /opt/letters/send --all\n"
+    )
+    assert done.stdout.endswith("%in\n\\ No newline at end of file\n")
+    assert table.read_text() == TABLE
+    assert not shell.state.exists()
+    if shutil.which("patch"):
+        subprocess.run(["patch", "-s", "tab"], input=done.stdout, text=True, cwd=shell.directory, check=True)
+        assert table.read_text() == WRAPPED
+
+
+def test_apply_writes_the_table_and_keeps_a_copy(shell: Shell, table: Path) -> None:
+    before = table.stat()
+    done = shell("wrap", "tab", *RG, "--apply")
+    [copy] = backups(table)
+    assert re.fullmatch(r"tab\.\d{8}T\d{6}Z~", copy.name)
+    assert (done.stdout, done.stderr, done.returncode) == (f"tab: 2 lines guarded; as it was: {copy}\n", "", 0)
+    assert (table.read_text(), copy.read_text()) == (WRAPPED, TABLE)
+    after = table.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert after.st_ino != before.st_ino  # replaced whole
+
+
+def test_unwrap_restores_it(shell: Shell, table: Path) -> None:
+    shell("wrap", "tab", *RG, "--apply")
+    assert shell("unwrap", "tab").stdout.count("\n+") == 3
+    done = shell("unwrap", "tab", "--apply")
+    assert done.stdout.startswith("tab: 2 lines bared; as it was: ")
+    assert table.read_text() == TABLE
+    assert len(backups(table)) == 2
+
+
+def test_wrapping_twice_changes_nothing(shell: Shell, table: Path) -> None:
+    shell("wrap", "tab", *RG, "--apply")
+    done = shell("wrap", "tab", *RG, "--apply")
+    assert (done.stdout, done.stderr, done.returncode) == (
+        "", "runguard: wrap: tab: nothing to do; 2 guarded already\n", 0
+    )  # fmt: skip
+    assert table.read_text() == WRAPPED
+    assert len(backups(table)) == 1
+
+
+def test_lines_that_cannot_be_wrapped_are_named(shell: Shell, table: Path) -> None:
+    table.write_text("@Daily x\n1 2 * * * y\n")
+    done = shell("wrap", "tab", *RG)
+    assert done.stderr.splitlines()[0] == "runguard: tab:1: left as it is: Debian's cron does not know @Daily"
+    assert done.returncode == 0
+
+
+def test_a_symbolic_link_stays_one(shell: Shell, table: Path) -> None:
+    link = shell.directory / "link"
+    link.symlink_to("tab")
+    assert shell("wrap", "link", *RG, "--apply").returncode == 0
+    assert link.is_symlink()
+    assert table.read_text() == WRAPPED
+
+
+def test_a_table_of_the_system_keeps_its_users(shell: Shell, table: Path) -> None:
+    table.write_text("1 2 * * *\troot\t/opt/send\n")
+    assert "\troot\t/opt/rg/bin/runguard run --job send " in shell("wrap", "tab", "--system", *RG).stdout
+
+
+def test_the_zone_of_the_daemon_is_written_where_it_is_named(shell: Shell, table: Path) -> None:
+    assert "--timezone Asia/Tokyo -- /opt" in shell("wrap", "tab", "-z", "Asia/Tokyo", *RG).stdout
+
+
+def test_lines_call_runguard_by_its_whole_path(shell: Shell, table: Path) -> None:
+    program = shell.directory / "bin" / "runguard"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = shell("wrap", "tab", environ={"PATH": f"{program.parent}:/usr/bin:/bin"})
+    assert f"  {program} run --job send " in done.stdout
+
+
+# What is refused
+
+
+def refused(shell: Shell, *arguments: str, status: int = 2, **options: object) -> str:
+    done = shell(*arguments, **options)
+    assert (done.stdout, done.returncode) == ("", status)
+    assert done.stderr.startswith("runguard: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr.removeprefix("runguard: ").rstrip("\n")
+
+
+@pytest.mark.parametrize("command", ["lint", "wrap", "unwrap"])
+def test_bad_input_is_one_line(shell: Shell, table: Path, command: str) -> None:
+    assert refused(shell, command, "nowhere") == "nowhere: No such file or directory"
+    assert refused(shell, command, "/") == "/: Is a directory"
+    assert refused(shell, command, "/dev/null") == "/dev/null: it is no regular file"
+    assert refused(shell, command, "") == f"{command}: FILE is empty"
+    assert refused(shell, command, "tab", "--user", "ann").startswith(f"{command}: FILE")
+    assert refused(shell, command, "--system") == f"{command}: --system goes with FILE"
+    os.mkfifo(shell.directory / "fifo")
+    assert refused(shell, command, "fifo") == "fifo: it is no regular file"
+    table.write_bytes(b"A=b\n\x7fELF\0\n")
+    assert refused(shell, command, "tab") == "tab:2: a NUL byte: it is no crontab"
+
+
+def test_line_ends_of_another_system_are_refused(shell: Shell, table: Path) -> None:
+    table.write_bytes(b"A=b\n1 2 * * * x\r\n")
+    assert refused(shell, "wrap", "tab", *RG) == (
+        r"tab:2: the line ends in CR LF, and cron takes the CR for text: sed -i 's/\r$//' tab"
+    )
+
+
+def test_a_comment_that_cannot_be_read_is_refused_with_its_line(shell: Shell, table: Path) -> None:
+    table.write_text("# runguard: ingore\n1 2 * * * x\n")
+    said = "tab:1: # runguard: 'ingore' is neither ignore, name=NAME nor allow=HAZARD"
+    assert refused(shell, "wrap", "tab", *RG) == said
+    assert refused(shell, "lint", "tab") == said
+
+
+def test_the_program_must_have_a_plain_path(shell: Shell, table: Path) -> None:
+    for path in ("runguard", "/opt/my dir/runguard", "/opt/100%/runguard", "/bin/true"):
+        assert refused(shell, "wrap", "tab", "--runguard", path).startswith("wrap: --runguard: ")
+
+
+def test_a_file_with_two_names_is_refused(shell: Shell, table: Path) -> None:
+    os.link(table, shell.directory / "other")
+    said = refused(shell, "wrap", "tab", *RG, "--apply")
+    assert said == "tab: the file has 2 names (hard links); nothing was written"
+    assert (table.read_text(), backups(table)) == (TABLE, [])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_refused(shell: Shell, table: Path) -> None:
+    table.chmod(0)
+    assert refused(shell, "wrap", "tab") == "tab: Permission denied"
+
+
+def test_a_directory_that_may_not_be_written_leaves_the_table(shell: Shell, table: Path) -> None:
+    place = shell.directory / "place"
+    place.mkdir()
+    shutil.copy(table, place / "tab")
+    if os.geteuid() == 0:
+        script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+        shell.prefix = ("unshare", "--mount", "sh", "-c", script, str(place))
+    else:
+        place.chmod(0o500)
+    said = refused(shell, "wrap", str(place / "tab"), *RG, "--apply", status=74)
+    assert re.fullmatch(rf"{place}/tab\.\S+~: (Permission denied|Read-only file system); nothing was written", said)
+    assert [path.name for path in place.iterdir()] == ["tab"]
+
+
+def test_a_table_that_changes_meanwhile_is_not_replaced(shell: Shell) -> None:
+    """The program crontab of this test changes the table each time that it is read, as an editor would."""
+    fake = shell.directory / "bin" / "crontab"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/sh\n[ "$1" = -l ] || exit 9\ncat {shell.directory}/t\necho "# more" >> {shell.directory}/t\n'
+    )
+    fake.chmod(0o755)
+    (shell.directory / "t").write_text("1 2 * * * x\n")
+    environ = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    said = refused(shell, "wrap", *RG, "--apply", status=75, environ=environ)
+    assert said == "your crontab: it was changed meanwhile; nothing was written"
+
+
+def test_a_file_that_changes_meanwhile_is_not_replaced(table: Path) -> None:
+    from runguard.crontab import files
+    from runguard.errors import CrontabError
+
+    with pytest.raises(CrontabError, match="tab: it was changed meanwhile; nothing was written") as raised:
+        files.replace(str(table), b"what was read\n", b"new\n", "stamp")
+    assert raised.value.status == 75
+    assert (table.read_text(), backups(table)) == (TABLE, [])
+
+
+def test_two_edits_do_not_meet(shell: Shell, table: Path) -> None:
+    from filelock import FileLock
+
+    shell.state.mkdir(mode=0o700)
+    with FileLock(shell.state / "crontab.lock"):
+        said = refused(shell, "wrap", "tab", *RG, "--apply", status=75)
+    assert said == "another edit of a crontab is under way; nothing was written"
+    assert table.read_text() == TABLE
+
+
+def test_a_user_without_a_table_is_told_what_crontab_says(shell: Shell) -> None:
+    fake = shell.directory / "bin" / "crontab"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\necho "no crontab for $2" >&2\nexit 1\n')
+    fake.chmod(0o755)
+    environ = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    assert refused(shell, "unwrap", "--user", "ann", environ=environ) == "crontab of ann: no crontab for ann"
+    assert refused(shell, "wrap", *RG, environ={"PATH": "/nowhere"}) == "the program crontab is not in PATH (/nowhere)"

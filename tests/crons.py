@@ -1,0 +1,87 @@
+"""Real cron daemons and their helpers, asked without touching any table of this host."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from shell import wait_until
+
+ROOT = Path(__file__).parents[1]
+CRONTAB, CRON = "/usr/bin/crontab", "/usr/sbin/cron"
+SPOOL = "/var/spool/cron/crontabs"
+
+needs_debian = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists(CRON) or not os.path.exists(CRONTAB) or not shutil.which("unshare"),
+    reason="needs root, Debian's cron and unshare",
+)
+
+
+def _busybox() -> str | None:
+    """Return a busybox that has crond: the one that tests/run unpacked, or the host's."""
+    program = shutil.which("busybox", path=f"{ROOT}/.venv/debian/bin:{os.environ.get('PATH', os.defpath)}")
+    if program is None:
+        return None
+    applets = subprocess.run([program, "--list"], capture_output=True, text=True, check=False).stdout.split()
+    return program if "crond" in applets else None
+
+
+BUSYBOX = _busybox()
+needs_busybox = pytest.mark.skipif(
+    BUSYBOX is None or os.geteuid() != 0, reason="needs root and a busybox with crond (Debian's busybox-static)"
+)
+
+
+def with_spool(spool: Path, *command: str) -> list[str]:
+    """Return a command that runs `command` where `spool` holds the users' tables."""
+    spool.mkdir(exist_ok=True)
+    script = f'mount --bind "$0" {SPOOL} && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, str(spool), *command]
+
+
+def debian_takes(directory: Path, tables: Sequence[bytes]) -> list[str]:
+    """Return for each table what Debian's `crontab -n` complains of, "" where it takes it."""
+    for at, table in enumerate(tables):
+        (directory / f"{at:04d}").write_bytes(table)
+    script = 'for each in "$0"/????; do echo "$each"; crontab -n "$each" 2>&1; done'
+    command = with_spool(directory / "spool", "sh", "-c", script, str(directory))
+    said = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+    answers = re.split(rf"^{re.escape(str(directory))}/\d{{4}}\n", said, flags=re.MULTILINE)[1:]
+    return ["" if "successfully checked" in answer else answer.splitlines()[0] for answer in answers]
+
+
+def busybox_reads(directory: Path, lines: Sequence[str]) -> list[list[set[int]] | None]:
+    """Return for each line the values that BusyBox reads in its fields, None where it complains of one."""
+    assert BUSYBOX is not None
+    (directory / "root").write_text("".join(f"{line} x\n" for line in lines))
+    log = directory / "log"
+    with log.open("wb") as output:
+        daemon = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+            + [BUSYBOX, "crond", "-f", "-l", "5", "-L", "/dev/stderr", "-c", str(directory)],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: len(_told(log)) == 5 * len(lines))
+    finally:
+        daemon.send_signal(signal.SIGKILL)
+        daemon.wait()
+    told = _told(log)
+    found: list[list[set[int]] | None] = []
+    for at in range(0, len(told), 5):
+        of_line = told[at : at + 5]
+        values = [{value for value, bit in enumerate(bits) if bit == "1"} for bits in of_line]
+        found.append(None if any("parse error" in each for each in of_line) else values)
+    return found
+
+
+def _told(log: Path) -> list[str]:
+    """Return what is said of each field: a bit for each value, or a complaint."""
+    return re.findall(r"^[01]+$|^.*parse error.*$", log.read_text(), re.MULTILINE)
