@@ -151,8 +151,8 @@ def write(line: bytes, *, first: bool = False) -> None:
             raise NotRecorded(errno.EEXIST, "the number of expected cases comes before all entries", path)
         if size + len(line) > MOST_FILE_BYTES:
             raise NotRecorded(errno.EFBIG, "a run has at most 1 GiB of case entries", path)
-        # What was torn before (a full disk) stays a line of its own. Beside a write of another process the last byte may
-        # look torn: then there is an empty line, which says nothing.
+        # What was torn before (a full disk) stays a line of its own. Beside a write of another process the last byte
+        # may look torn: then there is an empty line, which says nothing.
         torn = size and os.pread(fd, 1, size - 1) != b"\n"
         data = (b"\n" if torn else b"") + line + b"\n"
         try:
