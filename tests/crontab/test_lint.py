@@ -37,7 +37,7 @@ def host(daemon: Daemon = DEBIAN, zone: str = "Europe/London", **facts: Any) -> 
 
     given = {
         "why_not_found": why_not_found, "is_account": lambda name: name == "root", "configured": lambda job: None,
-        "took_s": lambda job: (),
+        "took_s": lambda job, user: (),
     }  # fmt: skip
     return Host(daemon=daemon, zone=zones.load(zone).zone, now_us=NOW, zone_of=zone_of, **{**given, **facts})
 
@@ -288,9 +288,16 @@ def test_a_guarded_line(line: bytes, hazard: Sequence[str]) -> None:
     assert hazards(line + b"\n") == hazard
 
 
-def test_a_guarded_line_is_compared_with_the_configuration() -> None:
+def test_runguard_takes_the_hosts_zone_where_cronie_obeys_another() -> None:
+    table = b"CRON_TZ=Asia/Tokyo\n" + RG % b"0 12 * * *" + b"-- x\n"
+    assert hazards(table, host(CRONIE)) == ["zone-differs"]
+    assert hazards(table.replace(b"-- x", b"-z Asia/Tokyo -- x"), host(CRONIE)) == []
+
+
+@pytest.mark.parametrize("options", [b"", b"-s '0 12 * * *' "])
+def test_a_guarded_line_is_compared_with_the_configuration(options: bytes) -> None:
     facts = host(configured=lambda job: Schedule("0 13 * * *", "Europe/London"))
-    [finding] = found(b"0 12 * * * /opt/rg/runguard run -j x -- x\n", facts)
+    [finding] = found(b"0 12 * * * /opt/rg/runguard run -j x " + options + b"-- x\n", facts)
     assert finding.reason == "cron fires at '0 12 * * *', and the schedule in runguard.toml is '0 13 * * *'"
 
 
@@ -305,7 +312,7 @@ def test_two_lines_with_one_job() -> None:
 )
 def test_a_job_that_takes_longer_than_the_time_between_two_starts(took_s: tuple[float, ...], hazard: list[str]) -> None:
     line = b"*/10 * * * * /opt/rg/runguard run -j x -s '*/10 * * * *' -- x\n"
-    assert hazards(line, host(took_s=lambda job: took_s)) == hazard
+    assert hazards(line, host(took_s=lambda job, user: took_s)) == hazard
 
 
 # Comments above a line

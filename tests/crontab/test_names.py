@@ -41,4 +41,4 @@ def test_a_command_and_its_name(command: bytes, name: str) -> None:
 def test_a_long_name_is_cut_and_still_told_apart() -> None:
     name = derive(b"/opt/" + b"x" * 300)
     assert name == "x" * 100
-    assert unused(name, {name}) == "x" * 98 + "-2"
+    assert unused(name, {name}, {}) == "x" * 98 + "-2"

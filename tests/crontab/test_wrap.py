@@ -112,6 +112,11 @@ def test_wrapping_twice_changes_nothing() -> None:
     assert (again.data, again.changed, again.already) == (once, [], 2)
 
 
+def test_runguards_own_commands_need_no_guard() -> None:
+    table = b"* * * * * /opt/rg/bin/runguard metrics -o /x\n@daily runguard verify\n"
+    assert (wrapped(table), unwrap(table, USER).data) == (table, table)
+
+
 def test_a_line_added_later_gets_a_name_of_its_own() -> None:
     once = wrapped(b"1 1 * * * /opt/send\n")
     assert wrapped(once + b"1 2 * * * send\n").splitlines()[1] == (
@@ -222,3 +227,9 @@ def test_what_cannot_be_taken_apart_is_named_and_left(line: bytes, why: str) -> 
     table = b"1 2 * * * " + line + b"\n"
     edited = unwrap(table, USER)
     assert (edited.data, edited.left) == (table, [Left(1, why)])
+
+
+def test_thousands_of_lines_with_one_program_get_names_of_their_own() -> None:
+    table = b"* * * * * /opt/send\n" * 20_000
+    jobs = [job for _, job in wrap(table, USER).changed]
+    assert (jobs[0], jobs[1], jobs[-1], len(set(jobs))) == ("send", "send-2", "send-20000", 20_000)

@@ -20,6 +20,7 @@ from runguard.crontab.daemons import Daemon
 from runguard.crontab.hazards import Finding, Host, Table
 from runguard.crontab.wrap import BadMark
 from runguard.errors import CrontabError, StoreError, UsageError, ZoneError
+from runguard.guard.host import actor
 from runguard.guard.registering import configured
 from runguard.instant import SECOND_US
 from runguard.printable import line as printable
@@ -131,6 +132,10 @@ def _facts(
     def why_not_found(program: str, path: str, user: str) -> str:
         return host.why_not_found(program, path, host.home_of(user or owner))
 
+    def took_s(job: str, user: str) -> tuple[float, ...]:
+        return _took_s(records, job) if (user or owner) in (None, me) else ()  # each account has its own records
+
+    me = actor(environ).user
     return Host(
         daemon=daemon,
         zone=zone,
@@ -139,7 +144,7 @@ def _facts(
         why_not_found=functools.cache(why_not_found),
         is_account=functools.cache(host.is_account),
         configured=functools.cache(functools.partial(configured, environ, place.loaded)),
-        took_s=functools.cache(functools.partial(_took_s, records)),
+        took_s=functools.cache(took_s),
     )
 
 

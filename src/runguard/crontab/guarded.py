@@ -12,6 +12,7 @@ from runguard.crontab.words import Word
 from runguard.settings import QUIET, TABLE, Setting
 
 _MENTIONED = re.compile(rb"(?:^|[\s/;&|(])runguard['\"]?\s+['\"]?run(?:\s|$)")
+_OURS = re.compile(rb"[A-Za-z0-9_./+-]*/runguard\s|runguard\s")
 _LONG = {setting.option.encode(): setting for setting in TABLE if setting.is_option}
 _SHORT = {setting.short.encode(): setting for setting in TABLE if setting.short}
 
@@ -32,6 +33,11 @@ class Unreadable(ValueError):
 def mentioned(command: bytes) -> bool:
     """Tell whether `runguard run` stands anywhere in a command."""
     return bool(_MENTIONED.search(command))
+
+
+def ours(command: bytes) -> bool:
+    """Tell whether a command needs no guard: it has one, or is one of runguard's own commands."""
+    return mentioned(command) or bool(_OURS.match(command))
 
 
 def read(command: bytes) -> Guarded | None:

@@ -33,67 +33,66 @@ def judge(line: Line, host: Host, world: World) -> Iterator[Finding]:
 
 
 def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Iterator[Finding]:
-    given, where = found.options.get("schedule"), "its --schedule"
-    if "schedule" not in found.options:
-        configured = None if found.job is None else host.configured(found.job)
-        if configured is None:
-            if fires is not None:
-                yield Finding(
-                    line.number,
-                    "no-window",
-                    "runguard is given no schedule, here or in runguard.toml",
-                    "each start is recorded without a window: nothing can be missing, and nothing is done twice",
-                    f"--schedule '{line.schedule.decode('utf-8', 'backslashreplace')}'",
-                )
-            return
-        given, where = configured.expression, "the schedule in runguard.toml"
-    if given is None or given.lstrip()[:7].upper().startswith(_RECURRENCES):
-        return
-    expected = _cron(given)
-    if expected != fires and (expected is None or fires is None or _meaning(expected) != _meaning(fires)):
-        shown = line.schedule.decode("utf-8", "backslashreplace")
+    shown = line.schedule.decode("utf-8", "backslashreplace")
+    given = [("its --schedule", found.options["schedule"])] if "schedule" in found.options else []
+    configured = None if found.job is None else host.configured(found.job)
+    if configured is not None:
+        given.append(("the schedule in runguard.toml", configured.expression))
+    if not given and fires is not None:
         yield Finding(
             line.number,
-            "schedule-differs",
-            f"cron fires at {shown!r}, and {where} is {given!r}",
-            "windows are expected that no start answers, and starts answer windows that they were not meant for",
-            f"make them equal: --schedule '{shown}'",
+            "no-window",
+            "runguard is given no schedule, here or in runguard.toml",
+            "each start is recorded without a window: nothing can be missing, and nothing is done twice",
+            f"--schedule '{shown}'",
         )
+    for where, text in given:
+        if text is None or text.lstrip()[:7].upper().startswith(_RECURRENCES):
+            continue
+        expected = _cron(text)
+        if expected != fires and (expected is None or fires is None or _meaning(expected) != _meaning(fires)):
+            yield Finding(
+                line.number,
+                "schedule-differs",
+                f"cron fires at {shown!r}, and {where} is {text!r}",
+                "windows are expected that no start answers, and starts answer windows that they were not meant for",
+                f"make them equal: '{shown}'",
+            )
 
 
 def _zone(line: Line, found: Guarded, host: Host, world: World) -> Iterator[Finding]:
-    given, where = found.options.get("timezone"), "--timezone"
-    if "timezone" not in found.options:
-        configured = None if found.job is None else host.configured(found.job)
-        if configured is None:
-            return
-        given, where = configured.zone, "the time zone in runguard.toml"
-    if given is None or world.zone is None:
-        return
-    zone = host.zone_of(given)
-    if zone is None:
-        yield Finding(
-            line.number,
-            "zone-differs",
-            f"{where} {given!r} is no zone known here",
-            "the job runs without a window",
-            "write a name such as Europe/London",
-        )
-        return
-    if zone.name != world.zone.name and (zone.data != world.zone.data or not zone.data):
-        yield Finding(
-            line.number,
-            "zone-differs",
-            f"cron fires it by {world.zone.name}, and {where} is {given}",
-            "each start seems early or late by the difference of the zones, and may answer the wrong window",
-            f"--timezone {world.zone.name}, and the hours of the line written in it",
-        )
+    given = [("--timezone", found.options["timezone"])] if "timezone" in found.options else []
+    configured = None if found.job is None else host.configured(found.job)
+    if configured is not None:
+        given.append(("the time zone in runguard.toml", configured.zone))
+    if not given and "schedule" in found.options:
+        given = [("the host's zone, which runguard takes,", host.zone.name)]
+    for where, name in given:
+        if name is None or world.zone is None:
+            continue
+        zone = host.zone if name == host.zone.name else host.zone_of(name)
+        if zone is None:
+            yield Finding(
+                line.number,
+                "zone-differs",
+                f"{where} {name!r} is no zone known here",
+                "the job runs without a window",
+                "write a name such as Europe/London",
+            )
+        elif zone.name != world.zone.name and (zone.data != world.zone.data or not zone.data):
+            yield Finding(
+                line.number,
+                "zone-differs",
+                f"cron fires it by {world.zone.name}, and {where} is {name}",
+                "each start seems early or late by the difference of the zones, and may answer the wrong window",
+                f"--timezone {world.zone.name}",
+            )
 
 
 def _overruns(line: Line, job: str, fires: Cron, host: Host) -> Iterator[Finding]:
     """Tell of a job whose latest runs took longer than the time between two starts."""
     interval_s = Nominal(fires).shortest_s
-    took_s = host.took_s(job)
+    took_s = host.took_s(job, line.user.decode("utf-8", "surrogateescape"))
     longer = [each for each in took_s if each > interval_s]
     if len(longer) < ENOUGH_RUNS:
         return

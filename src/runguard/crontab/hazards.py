@@ -59,7 +59,7 @@ class Host(NamedTuple):
     why_not_found: Callable[[str, str, str], str]  # (program, PATH, user or "") → "", or why a job would not find it
     is_account: Callable[[str], bool]
     configured: Callable[[str], Schedule | None]  # of a job, by runguard.toml
-    took_s: Callable[[str], Sequence[float]]  # how long a job's latest runs took, newest first
+    took_s: Callable[[str, str], Sequence[float]]  # (job, user or "") → how long its latest runs took, newest first
 
 
 class World(NamedTuple):

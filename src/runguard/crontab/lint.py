@@ -36,6 +36,7 @@ def judge(table: Table, host: Host) -> list[Finding]:
 def _lines(table: Table, host: Host) -> Iterator[Finding]:
     world = World(wrap.SH, host.daemon.path, host.zone)
     policy = host.daemon.policy
+    timed: dict[tuple[bytes, int, str], list[Finding]] = {}  # tables of thousands of lines have few schedules
     for line in table.lines:
         if line.kind == "variable":
             yield from places.variable(line, host)
@@ -43,7 +44,10 @@ def _lines(table: Table, host: Host) -> Iterator[Finding]:
         elif line.kind == "broken":
             yield _broken(line, host)
         elif line.kind == "job":
-            yield from timing.judge(line, host, world.zone, policy)
+            key = line.schedule, id(world.zone), policy
+            if key not in timed:
+                timed[key] = list(timing.judge(line, host, world.zone, policy))
+            yield from (each._replace(number=line.number) for each in timed[key])
             if line.user and not host.is_account(line.user.decode("utf-8", "surrogateescape")):
                 yield _no_account(line, host)
             yield from commands.judge(line, _bared(line, world.shell), host, world)

@@ -42,14 +42,23 @@ def derive(command: bytes) -> str:
     return casual or UNNAMED
 
 
-def unused(name: str, taken: Collection[str]) -> str:
-    """Return `name`, or where that is taken the first of `name-2`, `name-3` that is not."""
-    number, found = 1, name
+def unused(name: str, taken: Collection[str], numbers: dict[str, int]) -> str:
+    """Return `name`, or where that is taken the first of `name-2`, `name-3` that is not.
+
+    `numbers` remembers where the search for each name ended, lest thousands of lines with one name be slow.
+    """
+    number = numbers.get(name, 1)
+    found = name if number == 1 else _numbered(name, number)
     while found in taken:
         number += 1
-        suffix = f"-{number}"
-        found = name[: values.LONGEST_JOB_NAME - len(suffix)] + suffix
+        found = _numbered(name, number)
+    numbers[name] = number
     return found
+
+
+def _numbered(name: str, number: int) -> str:
+    suffix = f"-{number}"
+    return name[: values.LONGEST_JOB_NAME - len(suffix)] + suffix
 
 
 def _of(simple: Sequence[Word]) -> str:

@@ -91,15 +91,16 @@ def wrap(data: bytes, form: Form, taken: Collection[str] = ()) -> Edited:
     used = {*taken, *own, *(mark.name for mark in given.values() if mark.name)}
     edited = Edited([], [], [])
     already = 0
+    numbers: dict[str, int] = {}
     for line, shell, zone in _in_their_world(lines, form):
         mark = given.get(line.number, Mark())
         new, job, why = line.raw, "", ""
-        if line.kind == "job" and guarded.mentioned(line.command):
+        if line.kind == "job" and guarded.ours(line.command):
             already += 1
         elif line.kind in ("job", "broken") and not mark.ignore:
             why = line.why or _why_left(line, form, shell, zone)
-        if line.kind == "job" and not (mark.ignore or why or guarded.mentioned(line.command)):
-            job = mark.name or names.unused(names.derive(unescaped(line.command)), used)
+        if line.kind == "job" and not (mark.ignore or why or guarded.ours(line.command)):
+            job = mark.name or names.unused(names.derive(unescaped(line.command)), used, numbers)
             new = line.head + _prefix(line, form, job, zone) + _body(line.command, shell) + line.stdin + line.end
             why = _too_long(line, new, form)
         if why:
