@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import machine, monitors, output, records, starts, storm, waiting, windows
+from benchmarks import evidence, machine, monitors, output, records, starts, storm, waiting, windows
 from benchmarks.receiver import Receiver
 
-SECTIONS = ("starts", "monitors", "waiting", "output", "storm", "windows", "records")
+SECTIONS = ("starts", "monitors", "waiting", "output", "storm", "windows", "records", "evidence")
 MEMORY = "/dev/shm"
 
 
@@ -38,6 +38,9 @@ def main() -> None:
         if "records" in asked.sections:
             with places(asked.disk) as (_, disk):
                 records.measure(disk)
+        if "evidence" in asked.sections:
+            with places(asked.disk) as (_, disk):
+                evidence.measure(disk)
 
 
 def arguments() -> argparse.Namespace:

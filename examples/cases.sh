@@ -12,9 +12,9 @@ for case in HB-2001 HB-2002 HB-2003; do
     fi
     runguard item "$case" --phase intent --action close --rule R12 --reason 'Paid in full.'
     if echo "$case" >>"${LEDGER:-closed}"; then
-        runguard item "$case" --phase result --action close --result done
+        runguard item "$case" --phase result --action close --result=done
     else
-        runguard item "$case" --phase result --action close --result failed
+        runguard item "$case" --phase result --action close --result=failed
     fi
 done
 

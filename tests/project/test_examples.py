@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -26,9 +27,10 @@ EXAMPLES = ROOT / "examples"
 SCRIPTS = [
     EXAMPLES / "try",
     EXAMPLES / "window.sh",
+    EXAMPLES / "cases.sh",
     *(ROOT / folder / "run" for folder in ("tests", "benchmarks", ".ci")),
 ]
-STARTED = [*SCRIPTS, EXAMPLES / "window.py", ROOT / "src" / "scripts" / "runguard"]
+STARTED = [*SCRIPTS, EXAMPLES / "window.py", EXAMPLES / "cases.py", ROOT / "src" / "scripts" / "runguard"]
 SOURCED = ROOT / "tests" / "environment.sh"
 FILE = EXAMPLES / "runguard.toml"
 SAID = tomllib.loads(FILE.read_text())
@@ -215,6 +217,64 @@ def test_a_job_without_its_window_says_so_and_fails(shell: Shell, name: str) -> 
     done = shell("run", "--", str(EXAMPLES / name))
     assert done.returncode != 0
     assert "start me through runguard run with a schedule" in done.stderr
+
+
+def told(shell: Shell, number: int) -> list[tuple[str, str, str | None]]:
+    """Return what a run said of its cases: case, phase, result."""
+    return [(each["case"], each["phase"], each["result"]) for each in shell.json("show", str(number), "--items")]
+
+
+def test_the_python_job_says_what_it_does_with_its_cases(shell: Shell) -> None:
+    done = shell("run", "--", str(EXAMPLES / "cases.py"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (shell.directory / "outbox").read_text() == "HB-1041\nHB-1042\n"
+    assert told(shell, 1)[1::2] == [
+        ("HB-1041", "result", "done"),
+        ("HB-1042", "result", "done"),
+        ("HB-1043", "result", "no_action"),
+        ("HB-1044", "result", "skipped"),
+    ]
+    [run] = shell.json("show", "1")
+    assert (run["items"]["expected"], run["items"]["cases"], run["suspect"]) == (4, 4, None)
+
+
+# As cases.py, but killed after the letter has gone out and before that is said.
+HALFWAY = f"""
+import os, sys
+sys.path.insert(0, {str(EXAMPLES)!r})
+import cases
+send = cases.send
+cases.send = lambda case_id: (send(case_id), case_id == "HB-1042" and os.kill(os.getpid(), 9))
+cases.main()
+"""
+
+
+def test_the_python_job_killed_half_way_sends_nothing_twice(shell: Shell) -> None:
+    first = shell("run", *SPRING, "-j", "cases", "--", sys.executable, "-c", HALFWAY)
+    assert first.returncode == 137
+    assert shell.json("show", "1")[0]["items"]["uncertain"] == 1
+    second = shell("run", *SPRING, "-j", "cases", "--", str(EXAMPLES / "cases.py"))
+    assert second.returncode == 0
+    said = "1 case is uncertain: HB-1042; RUNGUARD_UNCERTAIN names it to the command"
+    assert second.stderr == f"runguard: cases: {said}\n"
+    assert (shell.directory / "outbox").read_text() == "HB-1041\nHB-1042\n"
+    assert [case for case, phase, _ in told(shell, 2) if phase == "intent"] == ["HB-1042", "HB-1043", "HB-1044"]
+
+
+def test_the_shell_job_says_what_it_does_with_its_cases(shell: Shell) -> None:
+    command = shell.directory / "bin" / "runguard"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runguard "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}:/usr/bin:/bin"
+    done = shell("run", *SPRING, "--", str(EXAMPLES / "cases.sh"), environ={"PATH": path})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (shell.directory / "closed").read_text() == "HB-2001\nHB-2002\nHB-2003\n"
+    run = shell.json("show", "1")[0]
+    assert (run["items"]["cases"], run["items"]["done"], run["items"]["skipped"], run["suspect"]) == (5, 3, 2, None)
+    again = shell("rerun", "1", "--reason", "test", environ={"PATH": path})
+    assert again.returncode == 0
+    assert (shell.directory / "closed").read_text() == "HB-2001\nHB-2002\nHB-2003\n"
 
 
 # Scripts

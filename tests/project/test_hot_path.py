@@ -22,7 +22,9 @@ RARE = {
         "guard.passing", "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
         "heartbeat.targets", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
         "heartbeat.ownfiles", "heartbeat.slot", "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",
-        "store.finding", "store.reconciling", "store.reserve", "config.keylines", "config.strict",
+        "guard.attempts", "guard.batch", "guard.casework", "guard.dead_cases", "guard.earlier_cases", "guard.intake",
+        "evidence.entries", "evidence.lists", "evidence.tail", "evidence.tally", "store.items", "store.finding",
+        "store.reconciling", "store.reserve", "config.keylines", "config.strict",
     )
 }  # fmt: skip
 

@@ -1,0 +1,168 @@
+"""Case entries on a year of 6,000 cases a day: taking more in, and finding one case among 2.2 million entries."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.table import show
+from runguard.evidence import lists
+from runguard.guard.intake import Intake
+from runguard.instant import DAY_S, SECOND_US, rfc3339
+from runguard.store import items
+from runguard.store.database import Store
+from runguard.store.lines import Author
+from runguard.store.sqlite import open_store
+
+DAYS = 365
+CASES = 6000  # a day
+FRESH_RUNS = 10  # that are taken in afterwards, intents and results
+_AUTHOR = Author("alpha", {"uid": 0, "user": "root", "login": "ada", "sudo_user": None}, "0")
+_LOOKUPS = 1000
+_BEGAN_US = 1_735_689_600 * SECOND_US  # 2025-01-01T00:00:00Z
+
+
+def measure(directory: Path) -> None:
+    """Fill a store below `directory`, and print what it takes to add to it and to ask it."""
+    path = directory / "db" / "runguard.sqlite"
+    path.parent.mkdir(parents=True, mode=0o700)
+    directory.chmod(0o700)
+    with _open(path) as store:
+        runs = [_begin(store, day) for day in range(DAYS)]
+    for name, ordered in (("each day the same cases, in order", True), ("cases without any order", False)):
+        _fill(path, runs, ordered=ordered)
+        entries = DAYS * CASES
+        per_entry = path.stat().st_size / entries
+        with _open(path) as store:
+            rate, longest_s = _take_in(store, directory, ordered=ordered)
+            found_ms = _find(store, ordered=ordered)
+        rows = [
+            ("taken in, entries a second", f"{rate:,.0f}", "25,000"),
+            ("longest hold of the write lock, ms", f"{longest_s * 1000:.0f}", "150"),
+            ("finding one case, median, ms", f"{median(found_ms):.2f}", ""),
+            ("finding one case, 99th percentile, ms", f"{found_ms[int(len(found_ms) * 0.99)]:.2f}", "10"),
+            ("bytes of the store for each entry", f"{per_entry:.0f}", ""),
+            ("bytes of the job's line", f"{len(_line(1, 'HB-000001', 'intent')):.0f}", ""),
+        ]
+        show(f"Case entries in a store that has {entries:,}: {name}", ("", "", "wanted"), rows)
+
+
+def _open(path: Path) -> Store:
+    return open_store(str(path), author=_AUTHOR, create=True)
+
+
+def _begin(store: Store, day: int) -> tuple[int, str]:
+    """Record the start of a day's run; return its entry and its id."""
+    run_id = str(uuid.uuid4())
+    fields = {"run_id": run_id, "number": None, "job": "letters", "window": None, "attempt": 1, "trigger": "schedule"}
+    with store.write() as tx:
+        fields["number"] = store.next_number()
+        return tx.append("run.start", _BEGAN_US + day * DAY_S * SECOND_US, fields).seq, run_id
+
+
+def _case(n: int, chance: random.Random, *, ordered: bool) -> str:
+    return f"HB-{n % CASES:06}" if ordered else f"HB-{chance.randrange(1_000_000):06}"
+
+
+def _line(n: int, case: str, phase: str) -> bytes:
+    said = {"result": "done", "reason": "No reply for 28 days since the first letter."} if phase == "result" else {}
+    head = {"case": case, "phase": phase, "key": f"{n:08x}", "action": "reminder", "at": "2026-03-29T01:30:07Z"}
+    return json.dumps({**head, "rule": {"id": "R7", "version": "3"}, **said}, separators=(",", ":")).encode()
+
+
+def _fill(path: Path, runs: list[tuple[int, str]], *, ordered: bool) -> None:
+    """Write the tables directly: all of it through the ledger would take minutes."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for pragma in ("synchronous = OFF", "journal_mode = OFF", "cache_size = -200000"):
+        database.execute(f"PRAGMA {pragma}")
+    for trigger in ("item_is_never_deleted", "item_list_is_never_deleted"):
+        database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+    database.execute("BEGIN")
+    for table in ("item", "item_list", "item_run", "item_open"):
+        database.execute(f"DELETE FROM {table}")
+    chance = random.Random(1)
+    for start_seq, run_id in runs:
+        rows = list(_rows(start_seq, run_id, chance, ordered=ordered))
+        database.executemany(
+            "INSERT INTO item (id, case_id, said, file_offset, received_us, line) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
+        digests = [sha256(row[5]).digest() for row in rows]
+        pieces = [
+            (lists.number(start_seq, at + 1), b"".join(digests[at : at + lists.GROUP]))
+            for at in range(0, len(digests), lists.GROUP)
+        ]
+        database.executemany("INSERT INTO item_list VALUES (?, ?)", pieces)
+        totals = (start_seq, 1, 0, len(rows), CASES, CASES, 0, 0, 0, 0, 0, None, 0, len(rows), 1)
+        database.execute(f"INSERT INTO item_run VALUES ({', '.join('?' * len(totals))})", totals)
+    database.execute("COMMIT")
+    database.execute("VACUUM")
+    database.close()
+
+
+def _rows(start_seq: int, run_id: str, chance: random.Random, *, ordered: bool) -> Iterator[tuple[Any, ...]]:
+    for n in range(CASES):
+        case = _case(n, chance, ordered=ordered)
+        line = lists.record_line(run_id, n + 1, os.urandom(16).hex(), _line(n, case, "result"))
+        yield lists.number(start_seq, n + 1), case, "done", n * 200, _BEGAN_US + n, line
+
+
+def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, float]:
+    """Take in the files of some runs; return entries a second and the longest hold of the write lock in seconds."""
+    chance = random.Random(2)
+    held_s = [0.0]
+    took_at = 0.0
+    take, release = store.lock.take, store.lock.release
+
+    def timed_take(*arguments: Any) -> None:
+        nonlocal took_at
+        take(*arguments)
+        took_at = time.perf_counter()
+
+    def timed_release() -> None:
+        held_s.append(time.perf_counter() - took_at)
+        release()
+
+    entries, took_s = 0, 0.0
+    for _ in range(FRESH_RUNS):
+        _, run_id = _begin(store, DAYS)
+        with store.write() as tx:
+            finished = {"run_id": run_id, "outcome": "succeeded", "finished": rfc3339(_BEGAN_US), "duration_s": 1.0}
+            tx.append("run.finish", _BEGAN_US, finished)
+        path = directory / run_id
+        path.touch(0o600)
+        with open(path, "wb") as file:
+            for n in range(CASES):
+                case = _case(n, chance, ordered=ordered)
+                file.writelines(_line(n, case, phase) + b"\n" for phase in ("intent", "result"))
+        intake = Intake(str(path), run_id)
+        store.lock.take, store.lock.release = timed_take, timed_release  # type: ignore[method-assign, assignment]
+        began_s = time.perf_counter()
+        while intake.take(store, last=True):
+            pass
+        took_s += time.perf_counter() - began_s
+        store.lock.take, store.lock.release = take, release  # type: ignore[method-assign]
+        entries += intake.entries
+        intake.close()
+        path.unlink()
+    return entries / took_s, max(held_s)
+
+
+def _find(store: Store, *, ordered: bool) -> list[float]:
+    """Return how long each of some questions for a case took, in ms, in order."""
+    chance = random.Random(3)
+    took_ms = []
+    for _ in range(_LOOKUPS):
+        case = _case(chance.randrange(CASES), chance, ordered=ordered)
+        began_s = time.perf_counter()
+        items.of_case(store, case)
+        took_ms.append((time.perf_counter() - began_s) * 1000)
+    return sorted(took_ms)
