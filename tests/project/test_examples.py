@@ -241,6 +241,7 @@ def test_the_python_job_says_what_it_does_with_its_cases(shell: Shell) -> None:
 # As cases.py, but killed after the letter has gone out and before that is said.
 HALFWAY = f"""
 import os, sys
+sys.dont_write_bytecode = True
 sys.path.insert(0, {str(EXAMPLES)!r})
 import cases
 send = cases.send
