@@ -29,7 +29,7 @@ def test_the_store_stands_at_the_top_level_only() -> None:
 
 def test_what_only_a_command_line_says_is_no_key() -> None:
     assert [each.name for each in TABLE if not each.is_key(top=True)] == [
-        "job", "shell", "scheduled_at", "reason", "dry_run",
+        "job", "shell", "like_cron", "scheduled_at", "reason", "dry_run",
     ]  # fmt: skip
 
 

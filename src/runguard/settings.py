@@ -77,6 +77,7 @@ class Settings(NamedTuple):
     gap: str | None
     fold: str | None
     shell: bool
+    like_cron: bool
     timeout_s: float | None
     kill_after_s: float
     overlap: str
@@ -141,6 +142,8 @@ TABLE = (
             choices=FOLDS, breaks="window"),
     Setting("shell", "flag", "COMMAND is one string for /bin/sh -c, as cron itself would run it.", False,
             place=OPTION, short="c"),
+    Setting("like_cron", "flag", "Try a line by hand: cron's environment (HOME, LOGNAME, SHELL=/bin/sh,"
+            " PATH=/usr/bin:/bin), the home directory, no terminal.", False, place=OPTION),
     Setting("timeout", "duration", "Stop the command after D: TERM to its process group (default, and 0: never).",
             field="timeout_s", short="t", metavar="D"),
     Setting("kill_after", "duration", "KILL what is left D after the TERM.", 10.0, field="kill_after_s", metavar="D"),

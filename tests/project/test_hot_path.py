@@ -18,7 +18,8 @@ HEAVY = {
 RARE = {
     f"runguard.{name}"
     for name in (
-        "printable", "children", "guard.telling", "guard.late", "guard.excerpts", "guard.leftovers", "guard.liveness",
+        "printable", "children", "guard.telling", "guard.like_cron", "guard.late", "guard.excerpts", "guard.leftovers",
+        "guard.liveness",
         "guard.passing", "guard.spool", "guard.deadline", "guard.listener", "heartbeat.address", "heartbeat.event",
         "heartbeat.targets", "heartbeat.body", "heartbeat.client", "heartbeat.lateness", "heartbeat.patience",
         "heartbeat.ownfiles", "heartbeat.slot", "heartbeat.spool", "heartbeat.styles", "store.creation", "store.faults",

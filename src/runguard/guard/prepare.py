@@ -58,13 +58,18 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     asked = request.asked
     intended_us = asked.window.due_us if asked and asked.window else _intended_us(settings, environ, look.wall_us)
     ticks = host.start_ticks(os.getpid())
+    world = environ
+    if settings.like_cron:
+        from runguard.guard import like_cron  # a person tries a line
+
+        world = like_cron.enter(say)
     start = Start(
         run_id=new_run_id(),
         job=request.job,
         argv=request.command,
         shell=settings.shell,
         cwd=_working_directory(),
-        environ=environ,
+        environ=world,
         at_us=look.wall_us,
         at_since_boot_s=look.since_boot_s,
         intended_us=intended_us,
