@@ -7,6 +7,8 @@ import pytest
 
 from shell import Shell
 
+WAIT_FOR_MINUTES = ("test_changes_of_the_clock.py", "test_cron.py")
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -21,7 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what takes long unless it was asked for."""
+    """Skip what takes long unless it was asked for; begin with what waits for minutes while others work."""
+    items.sort(key=lambda item: item.path.name not in WAIT_FOR_MINUTES)
     if not config.getoption("--long"):
         for item in items:
             if "long" in item.keywords:
