@@ -234,7 +234,29 @@ def test_a_file_that_the_job_truncated_goes_on_and_that_is_on_record(desk: Desk)
     tally = desk.take()
     assert (tally.entries, tally.rejected, tally.pending_bytes) == (3, 1, 0)
     [kept] = desk.rejects()
-    assert kept.why == f"the file was truncated to {len(result('HB-3'))} bytes after {size} were on record"
+    assert kept.why == f"the file was truncated to {len(result('HB-3'))} bytes after {size} bytes were on record"
+
+
+def test_a_file_that_the_job_replaced_is_read_too_and_that_is_on_record(desk: Desk) -> None:
+    desk.add(result("HB-1"))
+    desk.take(last=False)
+    desk.add(result("HB-2"))
+    desk.path.rename(desk.path.with_name("old"))
+    desk.path.touch(0o600)
+    desk.add(result("HB-3"))
+    tally = desk.take()
+    assert (tally.entries, tally.rejected, tally.pending_bytes) == (3, 1, 0)
+    why = f"the file was replaced by another after {2 * len(result('HB-1'))} bytes were on record"
+    assert [each.why for each in desk.rejects()] == [why]
+
+
+def test_a_file_that_the_job_removed_is_read_to_its_end(desk: Desk) -> None:
+    desk.add(result("HB-1"))
+    desk.take(last=False)
+    desk.add(result("HB-2"))
+    desk.path.unlink()
+    tally = desk.take()
+    assert (tally.entries, tally.rejected, tally.pending_bytes) == (2, 0, 0)
 
 
 def test_the_ledger_names_the_list_every_thousand_entries(desk: Desk) -> None:

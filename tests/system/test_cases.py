@@ -296,6 +296,13 @@ def test_what_was_over_the_limit_is_kept_beside(shell: Shell) -> None:
     assert kept.exists()
 
 
+def test_a_command_that_removes_its_file_is_suspect(shell: Shell) -> None:
+    done = shell("run", "-j", "x", *job(shell, entry("A"), after='rm "$RUNGUARD_ITEMS"'))
+    why = "0 of 0 cases accounted for: the command removed the file of its case entries"
+    assert (done.returncode, done.stderr) == (0, f"runguard: x: succeeded, but {why}\n")
+    assert ledger(shell, "run.finish")[0]["items"]["removed"] is True
+
+
 def test_a_file_that_cannot_be_trusted_is_left_and_said(shell: Shell) -> None:
     done = shell("run", "-j", "x", *job(shell, entry("A"), after='chmod 666 "$RUNGUARD_ITEMS"'))
     assert done.returncode == 0

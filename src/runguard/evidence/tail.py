@@ -72,6 +72,13 @@ class Tail:
             return Look(lines, more=bool(lines) and (last or not at_end), size_bytes=size)
         return Look(lines, more=False, size_bytes=size)
 
+    def replaced(self) -> bool:
+        """Return whether the path is that of another file by now."""
+        try:
+            return not os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._fd))
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._fd)

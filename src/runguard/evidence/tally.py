@@ -24,6 +24,7 @@ class Tally(NamedTuple):
     bytes: int = 0  # of the file, as far as it is on record
     beyond_bytes: int = 0  # of the file, over a limit: kept beside, not on record
     pending_bytes: int = 0  # of the file, not on record yet
+    removed: bool = False  # the command removed the file before anything of it was on record
 
     def fields(self) -> dict[str, Any]:
         """Return the tally as the ledger tells it."""
@@ -53,6 +54,8 @@ class Tally(NamedTuple):
             yield f"{_count(self.rejected, 'line')} rejected"
         if self.beyond_bytes:
             yield f"{self.beyond_bytes:,} bytes over the limit are not on record"
+        if self.removed:
+            yield "the command removed the file of its case entries"
         if self.pending_bytes:
             yield f"{self.pending_bytes:,} bytes are not on record yet"
 

@@ -77,10 +77,10 @@ class Batch:
             file_offset=offset, entries=seq, rejected=rejected, expected=expected, beyond_bytes=beyond, **results
         )
 
-    def note_truncation(self, size_bytes: int) -> None:
-        """Take the file for a new one: the job has truncated it, and what was on record stays there."""
+    def note_new_file(self, how: str) -> None:
+        """Begin with the file anew: the job has truncated or replaced it, and what was on record stays there."""
         was = self.before.file_offset
-        why = f"the file was truncated to {size_bytes} bytes after {was - self.before.shift} were on record"
+        why = f"the file was {how} after {was - self.before.shift} bytes were on record"
         line = Line(was, 0, b"")
         self.progress = self.before._replace(file_offset=was + 1, shift=was + 1, rejected=self.before.rejected + 1)
         self._reject(line, 0, 0, why)

@@ -60,6 +60,10 @@ class CaseFile:
 
     def conclude(self) -> Tally | None:
         """Take in the rest, once the command has ended; return what the entries come to, None where there are none."""
+        if self._work is None and self._given and not os.path.lexists(self.path):
+            from runguard.evidence.tally import Tally
+
+            return Tally(removed=True)
         return self._casework().conclude() if self._work is not None or self._written() else None
 
     def complete(self, tx: Transaction) -> None:

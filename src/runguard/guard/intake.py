@@ -64,10 +64,14 @@ class Intake:
             self._tail = Tail(self.path)
         look = self._tail.look(progress.file_offset - progress.shift, last=last)
         truncated = look.size_bytes < progress.file_offset - progress.shift
+        elsewhere = self._tail.replaced()
+        replaced = elsewhere and not (look.lines or look.more)
         at = clock.look()
         batch = Batch(self.run_id, progress, self._list.copy(), at.wall_us)
-        if truncated:
-            batch.note_truncation(look.size_bytes)
+        if replaced:
+            batch.note_new_file("replaced by another")
+        elif truncated:
+            batch.note_new_file(f"truncated to {look.size_bytes} bytes")
         else:
             batch.add(look.lines, look.size_bytes)
         tell = batch.untold() >= TELL_ENTRIES or (batch.untold() > 0 and at.monotonic_s >= self._told_s + TELL_S)
@@ -85,7 +89,9 @@ class Intake:
         for seems, places in batch.personal.items():
             known = self.personal.setdefault(seems, [])
             known += places[: max(3 - len(known), 0)]
-        return truncated or (look.more and not written.beyond_bytes)
+        if replaced:
+            self.close()
+        return truncated or elsewhere or (look.more and not written.beyond_bytes)
 
     def tally(self, reader: Reader) -> Tally:
         """Return what is on record, and how much of the file is not."""
