@@ -48,9 +48,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks/run", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)} (all)")
     parser.add_argument("--rounds", type=int, default=60, help="of the starts; each runs every contender once (60)")
-    parser.add_argument("--size", type=_size, default=10 << 30, help="of the output: 10G, 512M (10G)")
+    parser.add_argument("--size", type=_size, default=4 << 30, help="of the output: 10G, 512M (4G)")
     parser.add_argument("--output-rounds", type=int, default=3, help="of the output (3)")
-    parser.add_argument("--at-once", type=int, default=200, help="starts at once (200)")
+    parser.add_argument("--at-once", type=int, default=500, help="starts at once (500)")
     parser.add_argument(
         "--disk", default=tempfile.gettempdir(), help="a directory on the disk to measure (%(default)s)"
     )

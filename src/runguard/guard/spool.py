@@ -9,7 +9,7 @@ from collections import deque
 from runguard import private
 from runguard.guard.frames import HEADER
 
-_PIECE_BYTES = 64 << 10
+_PIECE_BYTES = 256 << 10
 
 
 class Spool:
