@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,18 @@ def test_a_limit_on_the_size_of_files_costs_neither_output_nor_status(shell: She
     shell(*RUN, "--", "true")
     told = recorded(shell, "2")
     assert (told["outcome"], told["exit_status"]) == ("failed", 5)
+
+
+def test_a_stderr_that_nobody_reads_holds_up_a_start_once_and_not_for_each_remark(shell: Shell) -> None:
+    shell.config.write_text("".join(f"unknown{number} = 1\n" for number in range(100)))
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(write_fd, False)
+    os.write(write_fd, bytes(1 << 20))
+    began_s = time.monotonic()
+    assert shell(*RUN, "-c", "exit 4", stderr=write_fd).returncode == 4
+    assert time.monotonic() - began_s < 20  # one remark is given two seconds
+    for fd in (read_fd, write_fd):
+        os.close(fd)
 
 
 # Hostile bytes, partial lines, order
