@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,24 +51,41 @@ def debian_takes(directory: Path, tables: Sequence[bytes]) -> list[str]:
     """Return for each table what Debian's `crontab -n` complains of, "" where it takes it."""
     for at, table in enumerate(tables):
         (directory / f"{at:04d}").write_bytes(table)
-    script = 'for each in "$0"/????; do echo "$each"; crontab -n "$each" 2>&1; done'
+    script = 'for each in "$0"/????; do echo "$each"; crontab -n "$each" 2>&1; done; true'
     command = with_spool(directory / "spool", "sh", "-c", script, str(directory))
     said = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
     answers = re.split(rf"^{re.escape(str(directory))}/\d{{4}}\n", said, flags=re.MULTILINE)[1:]
     return ["" if "successfully checked" in answer else answer.splitlines()[0] for answer in answers]
 
 
+def busybox_crond(directory: Path, *options: str, **streams: Any) -> subprocess.Popen[bytes]:
+    """Start BusyBox' crond on the tables in a directory, each called after its user. Kill it to end it."""
+    assert BUSYBOX is not None
+    script = 'mount -t tmpfs none /run && exec "$@"'
+    command = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        BUSYBOX,
+        "crond",
+        "-f",
+    ]
+    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([*alone, BUSYBOX, "crond", "-f", "-c", str(directory), *options], **{**silent, **streams})
+
+
 def busybox_reads(directory: Path, lines: Sequence[str]) -> list[list[set[int]] | None]:
     """Return for each line the values that BusyBox reads in its fields, None where it complains of one."""
-    assert BUSYBOX is not None
     (directory / "root").write_text("".join(f"{line} x\n" for line in lines))
     log = directory / "log"
     with log.open("wb") as output:
-        daemon = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
-            + [BUSYBOX, "crond", "-f", "-l", "5", "-L", "/dev/stderr", "-c", str(directory)],
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-        )  # fmt: skip
+        daemon = busybox_crond(directory, "-l", "5", "-L", "/dev/stderr", stdout=output, stderr=output)
     try:
         wait_until(lambda: len(_told(log)) == 5 * len(lines))
     finally:

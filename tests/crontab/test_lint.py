@@ -95,6 +95,7 @@ def test_a_table_without_hazards() -> None:
         (b"0 12 * * * x &> /dev/null", ["not-sh", "output-lost"]),
         (b"0 12 * * * x 'source a; &> [['", []),
         (b"0 12 * * * x 'unclosed", ["not-sh"]),
+        (b"* * * * * * x", ["unreadable"]),
         (b"0 12 * * * x | tee log", ["pipeline"]),
         (b"0 12 * * * sh -c 'x | tee log'", ["pipeline"]),
         (b"0 12 * * * bash -o pipefail -c 'x | tee log'", []),
@@ -226,6 +227,10 @@ def test_more_lines_than_debians_cron_reads() -> None:
 )
 def test_a_file_that_debians_cron_ignores(place: Place, hazard: Sequence[str]) -> None:
     assert hazards(b"0 12 * * * root x\n", system=True, place=place) == hazard
+
+
+def test_the_words_of_a_shell_that_is_no_bourne_shell_are_not_judged() -> None:
+    assert hazards(b"SHELL=/usr/bin/fish\n0 12 * * * nowhere (date); and 'x\n") == []
 
 
 def test_cronie_reads_a_file_with_a_dot_in_its_name() -> None:

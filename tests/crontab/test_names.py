@@ -27,6 +27,8 @@ from runguard.crontab.names import derive, unused
         (b"FOO=$HOME/x $HOME/bin/backup.sh >> log 2>&1", "backup"),
         (b"'/opt/with space/x y'", "x-y"),
         (b"tar czf /tmp/$(date +", "tar"),
+        (b"A='x mysqldump --all", "mysqldump"),
+        (b"/opt/\xd1\x82 --name=x", "job"),
         (b"echo hello", "echo"),
         (b"rm -f /tmp/x && /opt/l", "l"),
         (b"/opt/\xff\xfe", "job"),

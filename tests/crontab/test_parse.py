@@ -33,7 +33,18 @@ def test_a_line_that_sets_a_variable(raw: bytes, name: bytes, value: bytes) -> N
 
 
 @pytest.mark.parametrize(
-    "raw", [b"MAILTO=\n", b"A='b' c\n", b"'A=b\n", b"A\n", b"\r\n", b"* * * *\n", b"* * * * *\n", b"x\0\n"]
+    "raw",
+    [
+        b"MAILTO=\n",
+        b"A='b' c\n",
+        b"'A=b\n",
+        b"A\n",
+        b"\r\n",
+        b"* * * *\n",
+        b"* * * * * * x\n",
+        b"* * * * *\n",
+        b"x\0\n",
+    ],
 )
 def test_a_line_that_no_cron_can_run(raw: bytes) -> None:
     assert one(raw).kind == "broken"

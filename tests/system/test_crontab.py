@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
 from pathlib import Path
 
-from crons import busybox_reads, debian_takes, needs_busybox, needs_debian, with_spool
+import pytest
+
+from crons import busybox_crond, busybox_reads, debian_takes, needs_busybox, needs_debian, with_spool
 from runguard.crontab import daemons, fields, parse
 from runguard.crontab.wrap import Form, unwrap, wrap
 from shell import Shell, private_cron, wait_until
@@ -50,6 +53,7 @@ def test_debians_cron_refuses_the_tables_that_we_say_it_refuses(tmp_path: Path) 
         b"A='b' c\n",
         b'A="b" \n',
         b"* * * * *\n",
+        b"* * * * * * x\n",
     ]
     assert debian_takes(tmp_path, tables) == [
         "new crontab file is missing newline before EOF, can't install.",
@@ -63,6 +67,7 @@ def test_debians_cron_refuses_the_tables_that_we_say_it_refuses(tmp_path: Path) 
         f'"{tmp_path}/0008":0: bad minute',
         "",
         "",
+        f'"{tmp_path}/0011":0: bad command',
     ]
 
 
@@ -169,6 +174,29 @@ def test_busybox_takes_a_wrapped_table(tmp_path: Path) -> None:
     assert len(wrapped) == len(COMMANDS) - 2  # but those with # and a last backslash
     read = busybox_reads(tmp_path, [line.text.decode("latin-1") for line in wrapped])
     assert all(found is not None and len(found) == 5 for found in read)
+
+
+@pytest.mark.long
+@needs_busybox
+def test_busybox_fires_a_wrapped_line_and_its_window_is_answered(shell: Shell) -> None:
+    program = shell.directory / "runguard"
+    exports = "".join(f"export {name}='{value}'\n" for name, value in shell.environ.items())
+    program.write_text(f'#!/bin/sh\n{exports}exec "{sys.executable}" -m runguard "$@"\n')
+    program.chmod(0o755)
+    form = Form(False, daemons.BUSYBOX, str(program).encode(), "UTC")
+    table = f"* * * * * cd {shell.directory} && date +%F > day && echo 'it'\\''s' > said\n".encode()
+    (shell.directory / "tables").mkdir()
+    (shell.directory / "tables" / "root").write_bytes(wrap(table, form).data)
+    daemon = busybox_crond(shell.directory / "tables")
+    try:
+        wait_until(lambda: [run["outcome"] for run in shell.runs_so_far()] == ["succeeded"], limit_s=75)
+        [run] = shell.runs_so_far()
+    finally:
+        daemon.send_signal(signal.SIGKILL)
+        daemon.wait()
+    assert (run["job"], run["window"]["due"][-4:]) == ("date", ":00Z")
+    assert (shell.directory / "said").read_text() == "it's\n"
+    assert (shell.directory / "day").read_text().count("-") == 2
 
 
 # The command line, on a user's table

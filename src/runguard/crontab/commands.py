@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from runguard.crontab import words
 from runguard.crontab.hazards import Finding, Host, World
-from runguard.crontab.parse import Line, unescaped
-from runguard.crontab.words import BUILTINS, Word
+from runguard.crontab.parse import Line, shown, unescaped
+from runguard.crontab.words import BOURNE, BUILTINS, Word
 
 _LOST = re.compile(
     rb"(?:^|[\s;)])(?:&>>?\s*/dev/null|(?:1?>>?)\s*/dev/null\s+2>(?:&1|>?\s*/dev/null)|2>\s*/dev/null\s+1?>>?\s*(?:&2|/dev/null))"
@@ -55,7 +55,9 @@ def judge(line: Line, inner: bytes, host: Host, world: World) -> Iterator[Findin
             rf"{daemon.title} makes one backslash of two, before the shell sees it",
             r"write \\\ for two, or put the command into a script",
         )
-    command = unescaped(inner) if daemon.percent else inner
+    if world.shell.rpartition(b"/")[2].decode("latin-1") not in BOURNE:
+        return  # that shell has words of its own
+    command = (unescaped(inner) if daemon.percent else inner).rstrip(b"\r")
     try:
         found = words.split(command)
         if inner != line.command:
@@ -177,5 +179,4 @@ def _outside_quotes(command: bytes) -> bytes:
 
 
 def _shown(text: bytes) -> str:
-    shown = text.decode("utf-8", "backslashreplace").strip()
-    return repr(shown if len(shown) <= 60 else shown[:59] + "…")
+    return f"'{shown(text)}'"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from runguard.crontab.parse import shown
 from runguard.schedule import cron
 
 _KNOWN = frozenset(name.encode() for name in cron.MACROS) | {b"@reboot"}
@@ -54,8 +55,5 @@ def unread(schedule: bytes, daemon: Daemon) -> str:
     """Return why a daemon does not read an @name, or ""."""
     if not schedule.startswith(b"@"):
         return ""
-    if not daemon.macros:
-        return f"{daemon.title} does not know {schedule[:40].decode('utf-8', 'backslashreplace')}"
-    if schedule not in _KNOWN:
-        return f"{daemon.title} does not know {schedule[:40].decode('utf-8', 'backslashreplace')}"
-    return ""
+    known = daemon.macros and schedule in _KNOWN
+    return "" if known else f"{daemon.title} does not know {shown(schedule)}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from runguard import values
 from runguard.crontab import words
+from runguard.crontab.parse import shown
 from runguard.crontab.words import Word
 from runguard.settings import QUIET, TABLE, Setting
 
@@ -132,4 +133,4 @@ def _text(word: Word) -> str | None:
 
 
 def _shown(word: Word) -> str:
-    return word.raw[:40].decode("utf-8", "backslashreplace")
+    return shown(word.raw)

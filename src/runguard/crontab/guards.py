@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from runguard.crontab import fields, guarded
 from runguard.crontab.guarded import Guarded
 from runguard.crontab.hazards import Finding, Host, World
-from runguard.crontab.parse import Line
+from runguard.crontab.parse import Line, shown
 from runguard.errors import ScheduleError
 from runguard.schedule import cron
 from runguard.schedule.cron import Cron
@@ -33,7 +33,7 @@ def judge(line: Line, host: Host, world: World) -> Iterator[Finding]:
 
 
 def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Iterator[Finding]:
-    shown = line.schedule.decode("utf-8", "backslashreplace")
+    fields_ = shown(line.schedule)
     given = [("its --schedule", found.options["schedule"])] if "schedule" in found.options else []
     configured = None if found.job is None else host.configured(found.job)
     if configured is not None:
@@ -44,7 +44,7 @@ def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Ite
             "no-window",
             "runguard is given no schedule, here or in runguard.toml",
             "each start is recorded without a window: nothing can be missing, and nothing is done twice",
-            f"--schedule '{shown}'",
+            f"--schedule '{fields_}'",
         )
     for where, text in given:
         if text is None or text.lstrip()[:7].upper().startswith(_RECURRENCES):
@@ -54,9 +54,9 @@ def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Ite
             yield Finding(
                 line.number,
                 "schedule-differs",
-                f"cron fires at {shown!r}, and {where} is {text!r}",
+                f"cron fires at '{fields_}', and {where} is '{text}'",
                 "windows are expected that no start answers, and starts answer windows that they were not meant for",
-                f"make them equal: '{shown}'",
+                f"make them equal: '{fields_}'",
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from runguard.crontab import commands, guarded, guards, places, timing, wrap
 from runguard.crontab.hazards import HAZARDS, Finding, Host, Table, World
-from runguard.crontab.parse import Line, unescaped
+from runguard.crontab.parse import Line, shown, unescaped
 from runguard.errors import ScheduleError
 from runguard.schedule import cron
 from runguard.schedule.cron import Cron
@@ -67,7 +67,7 @@ def _told(line: Line, host: Host, world: World, policy: str) -> tuple[World, str
 
 
 def _broken(line: Line, host: Host) -> Finding:
-    shown = line.text.strip()[:60].decode("utf-8", "backslashreplace")
+    text = shown(line.text)
     if host.daemon.name == "busybox":
         happens = f"{host.daemon.title} passes over it"
     elif line.why.startswith("it has no command"):
@@ -78,17 +78,17 @@ def _broken(line: Line, host: Host) -> Finding:
         happens = f"{host.daemon.title} passes over the line"
     fix = "put # in front of it, or complete it"
     if b"=" in line.text and line.text.rstrip().endswith(b"="):
-        fix = f'write {shown}""'
-    return Finding(line.number, "unreadable", f"{shown!r}: {line.why}", happens, fix)
+        fix = f'write {text}""'
+    return Finding(line.number, "unreadable", f"'{text}': {line.why}", happens, fix)
 
 
 def _no_account(line: Line, host: Host) -> Finding:
-    user = line.user.decode("utf-8", "backslashreplace")
+    user = shown(line.user)
     lost = "runs no line of this table at all" if host.daemon.all_or_nothing else "passes over the line"
     return Finding(
         line.number,
         "user",
-        f"the sixth field, {user!r}, is no account of this host",
+        f"the sixth field, '{user}', is no account of this host",
         f"{host.daemon.title} then {lost}",
         "tables of this place name the user between the schedule and the command",
     )

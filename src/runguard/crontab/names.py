@@ -32,7 +32,8 @@ def derive(command: bytes) -> str:
     try:
         found = list(words.simple_commands(words.split(command)))
     except words.Unclosed:  # it is cut at a %, perhaps
-        found = [[Word(0, 0, piece, piece) for piece in command.split()]] if command.strip() else []
+        pieces = [Word(0, 0, piece, piece) for piece in command.split()]
+        found = list(words.simple_commands(pieces))
     casual = ""
     for simple in found:
         name = _of(simple)
@@ -72,6 +73,8 @@ def _of(simple: Sequence[Word]) -> str:
         at += 1
         if text is None:
             text = simple[at - 1].raw  # "$HOME/bin/job" is named by its end
+        if at > 1 and text.startswith(b"-"):
+            continue
         program = text.decode("utf-8", "replace").rpartition("/")[2]
         if at == 1 and program in (".", "source", "exec", "command"):
             continue

@@ -19,6 +19,7 @@ _SCHEDULE = re.compile(rb"[ \t]*(?P<schedule>@[^ \t]*|[^ \t@][^ \t]*(?:[ \t]+[^ 
 _USER = re.compile(rb"(?P<user>[^ \t]+)[ \t](?P<gap>[ \t]*)")
 _COMMAND = re.compile(rb"(?:[^\\%]|\\.|\\\Z)*", re.DOTALL)  # up to the first % without a backslash before it
 
+_SHOWN = 60  # characters
 _FEW = "a line is five fields or an @name, and a command"
 _FEW_OF_SYSTEM = "a line of this table is five fields or an @name, a user, and a command"
 
@@ -80,6 +81,12 @@ def unescaped(command: bytes) -> bytes:
     return re.sub(rb"\\(.)", lambda pair: b"%" if pair[1] == b"%" else pair[0], command, flags=re.DOTALL)
 
 
+def shown(text: bytes) -> str:
+    """Return bytes of a table as a message repeats them: cut, not yet safe for a terminal."""
+    whole = text.strip(b" \t").decode("utf-8", "surrogateescape")
+    return whole if len(whole) <= _SHOWN else whole[: _SHOWN - 1] + "…"
+
+
 def _split(data: bytes) -> list[bytes]:
     pieces = data.split(b"\n")
     last = pieces.pop()
@@ -127,6 +134,8 @@ def _job(number: int, raw: bytes, text: bytes, system: bool, percent: bool) -> L
     part = _COMMAND.match(command)
     assert part
     cut = part.end() if percent else len(command)
+    if percent and not system and command.startswith(b"*"):
+        return Line(number, raw, "broken", schedule=schedule, why="a sixth field, or a command that begins with *")
     if not command[:cut].strip(b" \t\r"):
         return Line(number, raw, "broken", schedule=schedule, user=user, why=f"it has no command: {few}")
     return Line(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from runguard.crontab.hazards import Finding, Host, Table
-from runguard.crontab.parse import Line
+from runguard.crontab.parse import Line, shown
 
 _CLASSIC_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _EXPANSION = re.compile(rb"\$[A-Za-z_{(]|^~/|:~/")
@@ -31,7 +31,7 @@ def judge(table: Table, host: Host) -> Iterator[Finding]:
 
 def variable(line: Line, host: Host) -> Iterator[Finding]:
     """Yield the hazards of a line that sets a variable."""
-    name = line.name.decode("utf-8", "backslashreplace")
+    name = shown(line.name)
     daemon = host.daemon
     if name == "CRON_TZ" and not daemon.obeys_cron_tz:
         yield Finding(
@@ -45,7 +45,7 @@ def variable(line: Line, host: Host) -> Iterator[Finding]:
         yield Finding(
             line.number,
             "cron-tz",
-            f"CRON_TZ={line.value.decode('utf-8', 'backslashreplace')} is no zone known here",
+            f"CRON_TZ={shown(line.value)} is no zone known here",
             "the schedules below are taken for UTC, or for the daemon's zone",
             "write a name such as Europe/London",
         )

@@ -8,7 +8,7 @@ from runguard.crontab import daemons, fields
 from runguard.crontab.daemons import Daemon
 from runguard.crontab.fields import Reading, Values
 from runguard.crontab.hazards import Finding, Host
-from runguard.crontab.parse import Line
+from runguard.crontab.parse import Line, shown
 from runguard.errors import ScheduleError
 from runguard.instant import DAY_S, SECOND_US
 from runguard.schedule import cron, oddities
@@ -31,7 +31,7 @@ def judge(line: Line, host: Host, zone: Zone | None, policy: str) -> Iterator[Fi
     """Yield the hazards of a job's schedule. `zone` is that of its daemon, None where it is not known."""
     if line.schedule == b"@reboot" and host.daemon.macros:
         return
-    text = line.schedule.decode("utf-8", "surrogateescape")
+    text = shown(line.schedule)
     daemon = host.daemon
     if text.startswith("@") and (not daemon.macros or text not in cron.MACROS):
         yield _unknown_name(line, text, daemon)
@@ -46,13 +46,13 @@ def judge(line: Line, host: Host, zone: Zone | None, policy: str) -> Iterator[Fi
         yield Finding(
             line.number,
             "unreadable",
-            f"{daemon.title} does not read the {reading.refused} of {text!r}",
+            f"{daemon.title} does not read the {reading.refused} of '{text}'",
             _lost(daemon),
             f"write what it reads: {_plain(fields.values_of(ours))}",
         )
         return
     if reading.values != fields.values_of(ours):
-        yield _otherwise(line, text, reading, daemon, f"{text!r}: not what it seems")
+        yield _otherwise(line, text, reading, daemon, f"'{text}': not what it seems")
         return
     yield from _day_fields(line, text, ours, daemon)
     if zone is not None:
@@ -65,14 +65,14 @@ def _unknown_name(line: Line, text: str, daemon: Daemon) -> Finding:
         return Finding(
             line.number,
             "unreadable",
-            f"{daemon.title} does not know {text!r}",
+            f"{daemon.title} does not know '{text}'",
             _lost(daemon),
             f"write {text.lower()}" if plain else f"write five fields, or one of {' '.join(cron.MACROS)} @reboot",
         )
     return Finding(
         line.number,
         "never-fires",
-        f"{daemon.title} knows no {text[:40]!r}",
+        f"{daemon.title} knows no '{text}'",
         "the one of Debian 12 dies of such a line (segmentation fault), and others pass over it",
         f"write '{plain}'" if plain else "start it at boot by other means",
     )
@@ -81,7 +81,7 @@ def _unknown_name(line: Line, text: str, daemon: Daemon) -> Finding:
 def _refused_by_us(line: Line, text: str, error: ScheduleError, daemon: Daemon) -> Finding:
     """Tell of a schedule that runguard does not read, with what the daemon makes of it."""
     place = f"{error.field}, " if error.field else ""
-    reason = f"{text!r}: {place}{error.why.partition(';')[0]}"
+    reason = f"'{text}': {place}{error.why.partition(';')[0]}"
     reading = fields.read(text, daemon)
     if not reading.refused and "no such date" in error.why:
         return Finding(line.number, "never-fires", reason, "it never fires", "write a date that comes")
@@ -122,7 +122,7 @@ def _day_fields(line: Line, text: str, ours: Cron, daemon: Daemon) -> Iterator[F
         yield Finding(
             line.number,
             "day-fields",
-            f"{text!r} restricts the day of month and the day of week",
+            f"'{text}' restricts the day of month and the day of week",
             "it fires on days that match either, not both",
             'keep one of the two; test the other in the command: [ "$(date +\\%u)" = 1 ] && …',
         )
@@ -131,7 +131,7 @@ def _day_fields(line: Line, text: str, ours: Cron, daemon: Daemon) -> Iterator[F
     yield Finding(
         line.number,
         "day-fields",
-        f"the {field} of {text!r} is restricted and begins with *",
+        f"the {field} of '{text}' is restricted and begins with *",
         "it fires only on days that match both; with a number in front it would be either",
         'keep one of the two; test the other in the command: [ "$(date +\\%u)" = 1 ] && …',
     )
@@ -156,7 +156,7 @@ def _changes(line: Line, text: str, ours: Cron, host: Host, zone: Zone, policy: 
         yield Finding(
             line.number,
             "not-every-hour",
-            f"{text!r} names every hour, and not by *",
+            f"'{text}' names every hour, and not by *",
             f"{host.daemon.title} takes it for fixed times: {_told(both)}",
             f"write * for the hour: {' '.join(_with_star(text))}",
             tuple(at for at, _ in both),
@@ -195,7 +195,7 @@ def _why(hazard: str, text: str, ours: Cron, zone: Zone) -> str:
     what = "do not exist" if hazard == "gap" else "come twice"
     happens = "nothing is made up for" if hazard == "gap" else "it fires each time"
     wild = f", and its minute or hour begins with *, so that {happens}" if ours.wild else ""
-    return f"times of {text!r} {what} in {zone.name}{wild}"
+    return f"times of '{text}' {what} in {zone.name}{wild}"
 
 
 def _fix(ours: Cron, policy: str) -> str:

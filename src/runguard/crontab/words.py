@@ -14,6 +14,7 @@ _BLANK = re.compile(rb"(?:[ \t]|\\\n)+")
 _PLAIN = re.compile(rb"[^ \t\n'\"\\$`;&|<>()*?\[{~#]+|[#~{]")
 _REDIRECTIONS = (b"<", b">")
 
+BOURNE = ("sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "yash", "zsh")  # shells that read these words
 # What a shell knows by itself, sh's and bash's: not what a program of that name does, and nothing to look for.
 BUILTINS = frozenset(
     b"! . : [ [[ { } alias bg break builtin caller case cd command compgen complete continue coproc declare dirs disown"

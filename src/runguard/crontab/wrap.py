@@ -14,12 +14,11 @@ from runguard import values
 from runguard.crontab import daemons, guarded, names, parse
 from runguard.crontab.daemons import Daemon
 from runguard.crontab.hazards import HAZARDS
-from runguard.crontab.parse import Line, unescaped
-from runguard.crontab.words import BUILTINS, Unclosed, split
+from runguard.crontab.parse import Line, shown, unescaped
+from runguard.crontab.words import BOURNE, BUILTINS, Unclosed, split
 from runguard.errors import ScheduleError
 from runguard.schedule import cron
 
-BOURNE = ("sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "yash", "zsh")  # that quote with '…' as sh does
 SH = b"/bin/sh"
 
 _PIECE = rb"[A-Za-z0-9_./:,@+=%^\x80-\xff-]|\\%"
@@ -204,7 +203,7 @@ def _why_left(line: Line, form: Form, shell: bytes, zone: str | None) -> str:
     if line.returns:
         return "it ends in a carriage return, which cron takes for a part of the command"
     if not _SHELL.fullmatch(shell) or shell.rpartition(b"/")[2].decode() not in BOURNE:
-        return f"SHELL={shell[:60].decode('utf-8', 'backslashreplace')}: how that shell quotes is not known"
+        return f"SHELL={shown(shell)}: how that shell quotes is not known"
     if zone is not None and not _ZONE.fullmatch(zone):
         return f"CRON_TZ={values.short(zone)} is no name of a time zone"
     unknown = daemons.unread(line.schedule, form.daemon)
