@@ -62,20 +62,7 @@ def busybox_crond(directory: Path, *options: str, **streams: Any) -> subprocess.
     """Start BusyBox' crond on the tables in a directory, each called after its user. Kill it to end it."""
     assert BUSYBOX is not None
     script = 'mount -t tmpfs none /run && exec "$@"'
-    command = [
-        "unshare",
-        "--mount",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        BUSYBOX,
-        "crond",
-        "-f",
-    ]
+    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh"]
     silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen([*alone, BUSYBOX, "crond", "-f", "-c", str(directory), *options], **{**silent, **streams})
 
