@@ -263,6 +263,8 @@ def normal(text: str, environ: dict[str, str]) -> str:
         (r"\brunguard [0-9]+\.[0-9.]+\b", "runguard VERSION"),
         (r", at most [0-9.]+ MiB of memory", ""),
         (r"^  (by|host) .*", r"  \1 X"),
+        (r"\bby \S+ on host \S+", "by X on host X"),
+        (r"\bintent at [0-9:]+Z", "intent at INSTANT"),
         (r" +", " "),
     ):
         text = re.sub(pattern, word, text, flags=re.MULTILINE)

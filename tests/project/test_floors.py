@@ -21,6 +21,8 @@ FLOORS = {
     "coverage": 1,
     "evidence.entries": 1,
     "evidence.lists": 1,
+    "evidence.touches": 1,
+    "evidence.unknown": 1,
     "evidence.tally": 1,
     "guard.decide": 1,
     "guard.frames": 1,
@@ -91,6 +93,9 @@ FLOORS = {
     "guard.books": 4,
     "guard.flow": 4,
     "evidence.verify": 4,
+    "evidence.beside": 4,
+    "evidence.explain": 4,
+    "evidence.whynot": 4,
     # 5: what is told of all that
     "report": 5,
     # 6: the command line

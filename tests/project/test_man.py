@@ -17,7 +17,7 @@ import pytest
 from runguard.cli import commands, run
 from runguard.config.merge import VARIABLES
 from runguard.crontab.hazards import HAZARDS
-from runguard.evidence import entries
+from runguard.evidence import entries, touches, whynot
 from runguard.evidence import lists as lists_
 from runguard.evidence.tally import Tally
 from runguard.guard.start import GIVEN
@@ -33,7 +33,7 @@ RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 EVIDENCE = (ROOT / "man" / "runguard-evidence.7").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
-QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "ping", "lint")
+QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "explain", "ping", "lint")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 
@@ -214,6 +214,28 @@ def test_the_manual_names_exactly_the_keys_of_the_json(shell: Shell) -> None:
         [key for key in judged if key not in coming],
     ]
     assert [key for key in coming if key not in judged] == re.findall(r"^\.Li (\w+)$", of_windows, re.MULTILINE)
+
+
+def test_the_manual_names_exactly_the_keys_of_an_explanation(shell: Shell) -> None:
+    line = '{"case":"HB-1","phase":"intent","action":"look"}'
+    daily = ("run", "-j", "x", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z")
+    shell(*daily, "-c", f"echo '{line}' >> $RUNGUARD_ITEMS")
+    [first] = shell.json("explain", "HB-1")
+    [told] = shell.json("explain", "HB-1")
+    [answer] = shell.json("explain", "HB-1", "--why-not", "x@2026-03-01T00:00Z")
+    text = section(RUNGUARD, "EXPLANATIONS").partition("As JSON,\n")[2]
+    [touch], [run], [access] = told["touches"], told["runs"], told["later"]
+    [run_of_answer] = answer["runs"]
+    assert [listed(line) for line in lists(text)] == [
+        list(first), list(touch), list(touches.STATES), list(touch["records"][0]), list(run),
+        [key for key in access if key not in ("how", "question", "bundle_sha256", "reason")],
+        list(told["unknown"][0]), ["entry", "text"], list(answer), [key for key in run_of_answer if key not in run],
+    ]  # fmt: skip
+
+
+def test_the_manual_names_exactly_the_answers_of_why_not() -> None:
+    answers = items(section(RUNGUARD, "EXPLANATIONS"), "Li")
+    assert answers == [*whynot.VERDICTS, "missing", "waived", "pending"]
 
 
 def test_the_manual_of_evidence_names_what_the_ledger_says_of_a_runs_entries() -> None:

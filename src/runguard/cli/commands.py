@@ -20,7 +20,7 @@ STATUSES = (
     (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
-        " verify: something was found; item: lines that are no entries;"
+        " verify: something was found; explain: the record is damaged; item: lines that are no entries;"
         " ping: something is undelivered; lint: there are hazards",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
@@ -41,6 +41,7 @@ NAMES = (
     "status",
     "check",
     "next",
+    "explain",
     "verify",
     "waive",
     "retire",

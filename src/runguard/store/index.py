@@ -35,6 +35,8 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
             _checkpoint(send, entry)
         case "correction" | "hold" | "release" | "redact" | "prune" | "access" | "defect":
             _bear(send, entry)
+        case "items" if entry["final"]:
+            send("insert_bearing", {"about": "run", "which": entry["run_id"], "seq": entry["seq"], "kind": "items"})
     return True
 
 

@@ -475,3 +475,36 @@ SELECT count(1), count(DISTINCT case_id) FROM item_open WHERE start_seq = :start
 -- name: item_lists
 -- A page of digests by the numbers of their first records.
 SELECT id, digests FROM item_list WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
+
+-- name: bearings_in_use
+-- Whether anything bears on a run, an entry, a job, a span, a code or a commit at all.
+SELECT
+    EXISTS (SELECT 1 FROM bearing WHERE about = 'run'), EXISTS (SELECT 1 FROM bearing WHERE about = 'entry'),
+    EXISTS (SELECT 1 FROM bearing WHERE about = 'job'), EXISTS (SELECT 1 FROM bearing WHERE about = 'span'),
+    EXISTS (SELECT 1 FROM bearing WHERE about = 'code'), EXISTS (SELECT 1 FROM bearing WHERE about = 'commit')
+
+-- name: lines_among
+-- A few of the ledger's lines, by their numbers.
+SELECT seq, line FROM ledger WHERE seq IN (:seq_0, :seq_1, :seq_2, :seq_3, :seq_4, :seq_5, :seq_6, :seq_7)
+
+-- name: dues_done
+-- The dues in (after_us, until_us] all of whose starts succeeded, ascending.
+SELECT answered_due_us FROM run
+WHERE job = :job AND answered_due_us > :after_us AND answered_due_us <= :until_us
+GROUP BY answered_due_us
+HAVING min(CASE WHEN outcome = 'succeeded' THEN 1 ELSE 0 END) = 1
+ORDER BY answered_due_us
+
+-- name: rejected_anywhere
+-- A page of the pieces of all runs that are no entries.
+SELECT start_seq, file_offset, size_bytes, lines, sha256, head, why, received_us FROM item_rejected
+WHERE (start_seq, file_offset) > (:start_seq, :after) ORDER BY start_seq, file_offset LIMIT :page
+
+-- name: last_item
+-- The last case entry among some numbers that was received by an instant.
+SELECT id, received_us FROM item
+WHERE id > :after AND id < :beyond AND received_us <= :until_us ORDER BY id DESC LIMIT 1
+
+-- name: items_so_far
+-- How many case entries are on record, of how many runs, and how many lines were none.
+SELECT coalesce(sum(entries), 0), count(1), coalesce(sum(rejected), 0) FROM item_run

@@ -1,0 +1,67 @@
+"""`explain`: everything on record that touched a case, what bears on it, and what is not known. As facts; see `words`.
+
+Reasons, rules and code are those that were recorded at the time. Nothing is judged by the rules of today.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runguard.errors import StoreError
+from runguard.evidence import beside, later, unknown
+from runguard.evidence.found import Asked, Found
+from runguard.evidence.quoting import Quotes
+from runguard.evidence.ran import Facts
+from runguard.instant import rfc3339
+from runguard.store.reads import Reader
+
+
+class Searched(NamedTuple):
+    """How much was searched."""
+
+    entries: int
+    runs: int
+    rejected: int
+
+
+def explain(reader: Reader, asked: Asked) -> Facts | None:
+    """Return what is on record about a case by the JSON contract, or None where it never comes up.
+
+    Raises StoreError where the store cannot be read. What is damaged is told, and the rest all the same.
+    """
+    quotes, moment = Quotes(reader), asked.moment
+    try:
+        found = Found(quotes, asked)
+    except StoreError as error:
+        if _is_older(error):
+            return None
+        raise
+    if not found.any:
+        return None
+    runs, touches = found.in_order(), found.touches()
+    bearing = {entry["seq"]: entry for entry in (*found.on_case, *later.on_runs(quotes, runs, moment))}
+    return {
+        "case": asked.case,
+        "at": rfc3339(moment.at_us) if moment.past else None,
+        "touches": touches,
+        "runs": runs,
+        "later": [later.facts(bearing[seq]) for seq in sorted(bearing)],
+        "windows": list(beside.broken(quotes, runs, moment, asked.grace_us)),
+        "unknown": list(unknown.about(touches, runs, found.pieces, found.files, found.unread, asked.journaled)),
+        "damage": quotes.damage,
+    }
+
+
+def searched(reader: Reader) -> Searched:
+    """Return how much there was to search for a case."""
+    try:
+        return Searched(*reader.rows("items_so_far")[0])
+    except StoreError as error:
+        if _is_older(error):
+            return Searched(0, 0, 0)
+        raise
+
+
+def _is_older(error: StoreError) -> bool:
+    """Tell whether the store is of a version that kept no case entries, and was not written to since."""
+    return "no such table" in error.why
