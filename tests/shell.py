@@ -157,8 +157,8 @@ def private_cron(
 
     `sendmail` is a script that gets the mails.
     """
-    for name in ("crontabs", "empty", "sbin"):
-        (place / name).mkdir(parents=True)
+    for name in ("crontabs", "empty", "sbin"):  # `empty`, if it is there already, are the files of cron.d
+        (place / name).mkdir(parents=True, exist_ok=name == "empty")
     (place / "crontab").write_bytes(crontab if isinstance(crontab, bytes) else crontab.encode())
     shutil.copy2("/usr/sbin/cron", place / "sbin")
     if sendmail is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from crons import busybox_crond, busybox_reads, debian_takes, needs_busybox, needs_debian, with_spool
-from runguard.crontab import daemons, fields, parse
+from runguard import zones
+from runguard.crontab import daemons, fields, host, lint, parse
+from runguard.crontab.hazards import Host, Place, Table
 from runguard.crontab.wrap import Form, unwrap, wrap
 from shell import Shell, private_cron, wait_until
 
@@ -82,6 +85,56 @@ def test_busybox_reads_the_fields_as_we_say(tmp_path: Path) -> None:
         minutes, hours, days, months, weekdays = found
         theirs = (minutes, hours, days - {0}, {month + 1 for month in months}, weekdays)
         assert (schedule, tuple(map(set, ours.values))) == (schedule, theirs)
+
+
+@needs_debian
+def test_the_files_that_debians_cron_ignores_are_those_that_we_tell(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    tables = {
+        "good": b"",
+        "good_2-B": b'CRON_TZ=x\nA = "b"\n* * * * fri-sun root x\n',
+        "dot.ted": b"",
+        "tilde~": b"",
+        "writable": b"",
+        "owned": b"",
+        "linked": b"",
+        "broken": b"MAILTO=\n",
+        "misspelt": b"@Daily root x\n",
+        "nobody-there": b"@daily nobdy x\n",
+        "long": b"@daily root " + b"x" * 999 + b"\n",
+        "unended": b"@daily root x",
+    }
+    place = tmp_path / "cron" / "empty"
+    place.mkdir(parents=True)
+    for name, rest in tables.items():
+        (place / name).write_bytes(b"@reboot root touch %s/%s\n%s" % (bytes(ran), name.encode(), rest))
+        (place / name).chmod(0o664 if name == "writable" else 0o644)
+    os.link(place / "linked", tmp_path / "other")
+    os.chown(place / "owned", 65534, -1)
+    told = {name for name in tables if ignored(place / name)}
+    daemon = private_cron(tmp_path / "cron", f"@reboot root sleep 1; touch {ran}/last\n")
+    try:
+        wait_until((ran / "last").exists)
+    finally:
+        daemon.send_signal(signal.SIGKILL)
+        daemon.wait()
+    assert {path.name for path in ran.iterdir()} - {"last"} == tables.keys() - told == {"good", "good_2-B"}
+
+
+def ignored(path: Path) -> bool:
+    """Tell whether lint says of a file that Debian's cron ignores it, whole."""
+    lost = ("ignores the whole table", "no line of this table")
+    here = os.path.abspath(path).replace("/empty/", "/cron.d/")
+    found = path.stat()
+    place = Place(path.name, True, found.st_mode, found.st_uid, found.st_nlink)
+    table = Table(here, parse.parse(path.read_bytes(), system=True), system=True, place=place)
+    zone = zones.load("UTC").zone
+    facts = Host(
+        daemons.DEBIAN, zone, 0, lambda name: zone, lambda program, path, user: "", host.is_account, lambda job: None,
+        lambda job, user: (),
+    )  # fmt: skip
+    return any(each in finding.happens for finding in lint.judge(table, facts) for each in lost)
 
 
 # What wrap writes
