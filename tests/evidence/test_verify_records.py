@@ -8,7 +8,8 @@ import textwrap
 
 import pytest
 
-from shell import Shell
+from guarded import guarded
+from shell import Shell, wait_until
 
 JOB = textwrap.dedent("""\
     import json, os
@@ -104,3 +105,24 @@ def test_all_entries_of_a_run_and_their_lists_removed_together_are_found(written
     touch(written, "DELETE FROM item")
     touch(written, "DELETE FROM item_list")
     assert any("counts 250 case entries, and 0 are listed" in text for text in found(written))
+
+
+def test_while_a_run_lives_what_is_in_no_list_yet_is_no_finding(shell: Shell) -> None:
+    job = JOB + "while not os.path.exists('go'): pass\n"
+    (shell.directory / "job.py").write_text(job)
+    guard = guarded(shell, "--", "/usr/bin/env", "python3", "job.py", job="letters")
+    wait_until(lambda: (shell.state / "db" / "runguard.sqlite").exists() and on_record(shell) == 250)
+    assert found(shell) == []
+    (shell.directory / "go").touch()
+    assert guard.wait(timeout=30) == 0
+    assert found(shell) == []
+
+
+def on_record(shell: Shell) -> int:
+    database = sqlite3.connect(shell.state / "db" / "runguard.sqlite", timeout=20)
+    try:
+        return int(database.execute("SELECT count(*) FROM item").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        database.close()

@@ -37,7 +37,7 @@ class Tellings:
         if b'"items":{' in line:
             told = json.loads(line)
             said = told["items"]
-            final = told["kind"] == "run.finish" or told.get("final", False)
+            final = (told["kind"] == "run.finish" or told.get("final", False)) and not said.get("pending_bytes")
             telling = Telling(seq, said["entries"], said.get("list_sha256"), said.get("rejected_sha256"), final)
             self.by_run.setdefault(told["run_id"], []).append(telling)
         elif b'"kind":"redact"' in line[:200]:
