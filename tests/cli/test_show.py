@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -232,3 +233,12 @@ def test_a_living_run_shows_its_output_so_far(shell: Any) -> None:
     look = f"{sys.executable} -m runguard show --stderr 1 >seen 2>&1; grep err seen && break"
     script = f"echo out; echo err >&2; for look in 1 2 3 4 5 6 7 8 9; do {look}; done"
     assert shell("run", "-j", "letters", "-c", script).stdout == "out\nerr\n"
+
+
+def test_a_living_run_tells_that_both_streams_are_one_pipe(shell: Any) -> None:
+    look = f"{sys.executable} -m runguard show --stderr 1 >seen 2>said; grep err seen && break"
+    script = f"echo out; echo err >&2; for look in 1 2 3 4 5 6 7 8 9; do {look}; done"
+    shell("run", "-j", "letters", "-c", script, stderr=subprocess.STDOUT)
+    assert (shell.directory / "seen").read_text() == "out\nerr\n"
+    said = "runguard: stdout and stderr of run 1 were one pipe: this is both\n"
+    assert (shell.directory / "said").read_text() == said

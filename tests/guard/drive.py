@@ -37,7 +37,7 @@ def main() -> int:
         say(f"runguard: {error}\n")
         return error.status
     if own:
-        own.spawned(child.pid)
+        own.spawned(child.pid, merged=child.merged)
     capture = Capture(*limits)
     ended = supervise(child, plan, signals, capture, runfile=own)
     if own:

@@ -78,7 +78,7 @@ def test_removing_unlocks_for_a_daemon_that_inherited_the_file(tmp_path: Path) -
 
 def test_it_tells_guard_and_command(tmp_path: Path) -> None:
     own = runfile.create(str(tmp_path), "run", guard_start=77)
-    assert runfile.read(own.path) == (os.getpid(), 77, None, None, b"", b"", 0, 0, 0)
+    assert runfile.read(own.path) == (os.getpid(), 77, None, None, b"", b"", 0, 0, 0, False)
     own.spawned(os.getpid())
     left = runfile.read(own.path)
     assert left is not None

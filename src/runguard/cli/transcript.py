@@ -39,7 +39,11 @@ def read(records: ReadOnlyStore, run: Run, life: liveness.Life | None, streams: 
     left = life.left if life is not None else None
     if kept is None and left is not None:
         kept = left.head, left.tail
-        told = {"omitted_bytes": left.omitted_bytes, **_by_stream((left.stdout_bytes, left.stderr_bytes), kept)}
+        told = {
+            "merged": left.merged,
+            "omitted_bytes": left.omitted_bytes,
+            **_by_stream((left.stdout_bytes, left.stderr_bytes), kept),
+        }
     if kept is None:
         return None
     merged = bool(told.get("merged"))

@@ -59,7 +59,7 @@ def execute(
     except SpawnError as error:
         return Execution(not_started(error), None, capture, False, None, hashed)
     if work is not None:
-        work.spawned(child.pid)
+        work.spawned(child.pid, merged=child.merged)
     ended = supervise(child, plan, signals, capture, slow, work)
     verdict = judge(ended, out_of_memory=_was_out_of_memory(ended, killed_before), min_time_s=min_time_s)
     return Execution(verdict, ended, capture, child.merged, child.pid, hashed)

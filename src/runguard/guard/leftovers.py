@@ -143,6 +143,7 @@ def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
         "duration_s": None,
         "command_pid": life.command_pid,
         "output": {
+            "merged": left.merged,
             "stdout": {"bytes": left.stdout_bytes, "sha256": None, "omitted_bytes": omitted[0]},
             "stderr": {"bytes": left.stderr_bytes, "sha256": None, "omitted_bytes": omitted[1]},
             "omitted_bytes": left.omitted_bytes,

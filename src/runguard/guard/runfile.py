@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from runguard.guard.frames import Frame
 
 # magic; limits of head and tail; guard's and command's pid and start; bytes of stdout and stderr;
-# encoded bytes of head and of both segments; which segment is the newer
+# encoded bytes of head and of both segments; which segment is the newer, and _MERGED where both streams are one pipe
 _HEADER = Struct("<16sIIIQIQQQIIIB")
 _MAGIC = b"runguard run 1\n\0"
 _HEAD_AT = 4096
+_MERGED = 4
 
 
 class Left(NamedTuple):
@@ -44,6 +45,7 @@ class Left(NamedTuple):
     stdout_bytes: int
     stderr_bytes: int
     omitted_bytes: int  # between head and tail
+    merged: bool  # both streams are one pipe, counted as stdout
 
 
 class RunFile:
@@ -56,6 +58,7 @@ class RunFile:
         "_head_full",
         "_lengths",
         "_limits",
+        "_merged",
         "_mirrored",
         "_newer",
         "fd",
@@ -73,12 +76,17 @@ class RunFile:
         self._counts = (0, 0)
         self._lengths = [0, 0, 0]  # encoded bytes of head and segments
         self._newer = 1
+        self._merged = 0
         self._head_full = False
         self._mirrored = 0  # of the interleaved output
         self._write_header()
 
-    def spawned(self, pid: int, start_ticks: int | None = None) -> None:
-        """Note the command's pid and start time (looked up where not given). Never raises: the command lives."""
+    def spawned(self, pid: int, start_ticks: int | None = None, *, merged: bool = False) -> None:
+        """Note the command's pid and start time (looked up where not given), and whether its streams are one pipe.
+
+        Never raises: the command lives.
+        """
+        self._merged = _MERGED if merged else 0
         try:
             self._command = (pid, (host.start_ticks(pid) if start_ticks is None else start_ticks) or 0)
         except Exception as error:  # noqa: BLE001 - the lock tells as much, where the time is not known
@@ -158,7 +166,13 @@ class RunFile:
     def _write_header(self) -> None:
         try:
             header = _HEADER.pack(
-                _MAGIC, *self._limits, *self._guard, *self._command, *self._counts, *self._lengths, self._newer
+                _MAGIC,
+                *self._limits,
+                *self._guard,
+                *self._command,
+                *self._counts,
+                *self._lengths,
+                self._newer | self._merged,
             )
             os.pwrite(self.fd, header, 0)
         except (OSError, MemoryError) as error:
@@ -219,9 +233,10 @@ def read(path: str) -> Left | None:
         header = os.pread(fd, _HEADER.size, 0)
         if len(header) < _HEADER.size:
             return None
-        magic, head_limit, tail_limit, guard_pid, guard_start, pid, start, out, err, *lengths, newer = _HEADER.unpack(
+        magic, head_limit, tail_limit, guard_pid, guard_start, pid, start, out, err, *lengths, state = _HEADER.unpack(
             header
         )
+        newer = state & ~_MERGED
         if magic != _MAGIC or newer not in (1, 2):
             return None
         limits = (head_limit, tail_limit)
@@ -235,7 +250,16 @@ def read(path: str) -> Left | None:
     tail = last(tail, tail_limit)
     omitted = max(0, out + err - size(head) - size(tail))
     return Left(
-        guard_pid, guard_start or None, pid or None, start or None, encode(head), encode(tail), out, err, omitted
+        guard_pid,
+        guard_start or None,
+        pid or None,
+        start or None,
+        encode(head),
+        encode(tail),
+        out,
+        err,
+        omitted,
+        bool(state & _MERGED),
     )
 
 
