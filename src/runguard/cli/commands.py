@@ -20,7 +20,8 @@ STATUSES = (
     (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
-        " verify: something was found; explain: the record is damaged; item: lines that are no entries;"
+        " verify: something was found; explain: the record is damaged; prune: told not to;"
+        " item: lines that are no entries;"
         " ping: something is undelivered; lint: there are hazards",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
@@ -43,6 +44,12 @@ NAMES = (
     "next",
     "explain",
     "verify",
+    "hold",
+    "release",
+    "redact",
+    "prune",
+    "correct",
+    "defect",
     "waive",
     "retire",
     "catchup",

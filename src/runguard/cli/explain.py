@@ -15,8 +15,8 @@ from runguard.cli.output import Column, Row, emit, page
 from runguard.cli.spans import when
 from runguard.cli.windows_named import find_window, target
 from runguard.errors import RunguardError, UsageError
+from runguard.evidence import erasure, whynot, words
 from runguard.evidence import explain as explaining
-from runguard.evidence import whynot, words
 from runguard.evidence.found import Asked
 from runguard.evidence.ran import Moment
 from runguard.guard import host
@@ -145,10 +145,11 @@ def _note(
 ) -> int | None:
     """Put on record that the case was explained; returns the entry, None where this account cannot."""
     asked = question if any(question.values()) else None
-    fields = {"about": [{"case": case}], "how": "explain", "question": asked, "bundle_sha256": None, "reason": reason}
+    fields = {"how": "explain", "question": asked, "bundle_sha256": None, "reason": reason}
     try:
         with writing(environ, place.kept, create=False, wait_s=_WAIT_S) as tx:
-            return tx.append("access", now_us, fields).seq
+            about = [erasure.target_of(tx.store, case)]
+            return tx.append("access", now_us, {"about": about, **fields}).seq
     except RunguardError as error:
         say(f"explain: that you asked is not on record: {error}")
     return None

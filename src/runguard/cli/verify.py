@@ -38,7 +38,8 @@ STATUSES = (
     ("78", "a mistake in the configuration, with its file and line"),
 )
 COLUMNS = (Column("VERDICT"), Column("FOUND"), Column("WHAT", wrap=True))
-FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "records", "findings")
+FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "records", "findings",
+          "removed")  # fmt: skip
 
 
 @click.command("verify", cls=Command, help=TEXT, short_help="Verify the record.", statuses=STATUSES)
@@ -78,7 +79,8 @@ def verify(
         windows = tuple(verification.unanswered(records, graces_us, now_us))
     emit(form or "table", _rows(report, windows), COLUMNS, FIELDS)
     if form in (None, "table"):
-        page(f"  {each.text}" for each in (*report.findings, *windows))
+        texts = [each.text for each in (*report.findings, *windows)]
+        page(f"  {text}" for text in (*texts, *(each.text for each in report.removed)))
     _note(environ, place, settings, report, now_us)
     return 1 if report.findings or windows else 0
 
@@ -150,7 +152,9 @@ def _rows(report: Report, windows: tuple[Finding, ...]) -> Iterator[Row]:
         told = [{"what": each.what, "seq": each.seq, "text": each.text} for each in findings]
         found = "ok" if not findings else f"{len(findings)} found"
         said = what if not findings or verdict == "integrity" else "not every expected window is answered"
-        yield Row({"verdict": verdict, "ok": not findings, **facts, "findings": told}, (verdict, found, said))
+        gone = [each._asdict() for each in report.removed] if verdict == "integrity" else []
+        row = {"verdict": verdict, "ok": not findings, **facts, "findings": told, "removed": gone}
+        yield Row(row, (verdict, found, said))
 
 
 def _note(environ: dict[str, str], place: Place, settings: Settings, report: Report, now_us: int) -> None:

@@ -47,7 +47,10 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
         "runs": runs,
         "later": [later.facts(bearing[seq]) for seq in sorted(bearing)],
         "windows": list(beside.broken(quotes, runs, moment, asked.grace_us)),
-        "unknown": list(unknown.about(touches, runs, found.pieces, found.files, found.unread, asked.journaled)),
+        "unknown": [
+            *unknown.about(touches, runs, found.pieces, found.files, found.unread, asked.journaled),
+            *unknown.of_pruned([(*row,) for row in reader.rows("pruned", what="cases")]),
+        ],
         "damage": quotes.damage,
     }
 

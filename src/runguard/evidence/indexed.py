@@ -14,7 +14,7 @@ from runguard.store.database import ReadOnlyStore
 _CHANGES = ("outcome", "returned", "why", "finish_seq", "late_seq", "superseded_by", "exit_status", "signal",
             "finished_us", "duration_us", "suspect")  # fmt: skip
 _ROW_OF = {"insert_run": "run_at", "insert_revision": "revision_at", "insert_waiver": "waiver_at",
-           "insert_checkpoint": "checkpoint_at"}  # fmt: skip
+           "insert_checkpoint": "checkpoint_at", "insert_pruned": "pruned_at"}  # fmt: skip
 
 
 def compare(store: ReadOnlyStore, lines: Iterable[tuple[int, bytes]]) -> Iterator[Finding]:
@@ -44,6 +44,9 @@ def _judge(store: ReadOnlyStore, seq: int, name: str, row: Mapping[str, Any]) ->
             yield Finding("index", seq, f"entry {seq} ends a run that has no row in the tables")
             return
         differing = [key for key in row if key in found[0] and found[0][key] != row[key]]
+    elif name == "insert_bearing":
+        asked = {key: row[key] for key in ("about", "which", "seq")}
+        differing = [] if store.rows("bearing_at", **asked) else [f"what it is about ({row['about']})"]
     else:
         return
     if differing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from runguard.evidence import erasure
 from runguard.evidence.quoting import Entry, Quotes
 from runguard.evidence.ran import Facts, Moment, code_hashes
 from runguard.instant import from_rfc3339
@@ -15,8 +16,9 @@ _ITEMS = "items"  # indexed by run like the others, and told with the run
 
 
 def on_case(quotes: Quotes, case: str, moment: Moment) -> list[Entry]:
-    """Return the entries that name the case itself, in order."""
-    return _entries(quotes, bearings.on(quotes.reader, "case", [case]), moment)
+    """Return the entries that name the case itself, also as a redacted one, in order."""
+    erased = bearings.on(quotes.reader, "erased", erasure.names_of(quotes.reader, case).values())
+    return _entries(quotes, [*bearings.on(quotes.reader, "case", [case]), *erased], moment)
 
 
 def on_runs(quotes: Quotes, runs: Sequence[Facts], moment: Moment) -> list[Entry]:
@@ -53,27 +55,24 @@ def _entries(quotes: Quotes, found: Iterable[bearings.Bearing], moment: Moment) 
 
 
 def _bears(entry: Entry, runs: Sequence[Facts]) -> bool:
-    """Return whether one of its targets is one of these runs. What was pruned may have been about any of a job."""
-    for target in entry["about"]:
-        if "case" not in target and any(_hits(target, run, spans=entry["kind"] != "prune") for run in runs):
-            return True
-    return False
+    """Return whether one of its targets is one of these runs."""
+    return any("case" not in target and any(_hits(target, run) for run in runs) for target in entry["about"])
 
 
-def _hits(target: dict[str, Any], run: Facts, *, spans: bool) -> bool:
+def _hits(target: dict[str, Any], run: Facts) -> bool:
     if "run" in target:
         return bool(target["run"] == run["run_id"])
     if "entry" in target:
         return any(target["entry"] == each["entry"] for each in run["entries"])
-    if "code" in target:
-        return target["code"] in code_hashes(run)
-    if "commit" in target:
-        return bool(target["commit"] == run["commit"])
+    if "code" in target and target["code"] not in code_hashes(run):
+        return False
+    if "commit" in target and target["commit"] != run["commit"]:
+        return False
     if "job" in target and target["job"] != run["job"]:
         return False
     if "window" in target:
         return bool(run["window"]) and target["window"] == run["window"]["key"]
-    return not spans or _within(run["started_at"], target.get("since"), target.get("until"))
+    return _within(run["started_at"], target.get("since"), target.get("until"))
 
 
 def _within(at: str, since: str | None, until: str | None) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from runguard.evidence import lists
 from runguard.evidence.chain import Finding
+from runguard.evidence.removals import Removals
 from runguard.store import items
 from runguard.store.database import ReadOnlyStore
 
@@ -26,11 +27,10 @@ class Telling(NamedTuple):
 
 
 class Tellings:
-    """What the ledger says of case entries, and which of them were lawfully removed, as its lines are read."""
+    """What the ledger says of case entries, as its lines are read."""
 
     def __init__(self) -> None:
         self.by_run: dict[str, list[Telling]] = {}
-        self.removed: dict[tuple[str, int], int] = {}  # (run, seq of a record) → the entry that removed it
 
     def read(self, seq: int, line: bytes) -> None:
         """Take up what a line says; one that says nothing of them costs nothing."""
@@ -40,18 +40,26 @@ class Tellings:
             final = (told["kind"] == "run.finish" or told.get("final", False)) and not said.get("pending_bytes")
             telling = Telling(seq, said["entries"], said.get("list_sha256"), said.get("rejected_sha256"), final)
             self.by_run.setdefault(told["run_id"], []).append(telling)
-        elif b'"kind":"redact"' in line[:200]:
-            for each in json.loads(line)["records"]:
-                self.removed[each["run"], each["seq"]] = seq
+
+    def look_again(self, store: ReadOnlyStore, runs: Iterable[str]) -> None:
+        """Take up what the ends of these runs say: something of them was removed since they were looked at."""
+        for run_id in runs:
+            run = store.run(run_id)
+            if run is None or run_id in self.by_run:
+                continue
+            for (line,) in store.unjudged("line_at", seq=run.finish_seq):
+                self.read(run.finish_seq or 0, bytes(line))
 
 
-def compare(store: ReadOnlyStore, tellings: Tellings, advance: Callable[[int], None]) -> Iterator[Finding]:
+def compare(
+    store: ReadOnlyStore, tellings: Tellings, removals: Removals, advance: Callable[[int], None]
+) -> Iterator[Finding]:
     """Yield what is wrong with the case entries of each run that the ledger tells of; `advance` counts them."""
     for run_id, told in tellings.by_run.items():
         run = store.run(run_id)
         if run is None:
             continue  # told as a row that is missing
-        yield from _run(store, run_id, run.start_seq, told, tellings.removed, advance)
+        yield from _run(store, run_id, run.start_seq, told, removals, advance)
 
 
 def _run(
@@ -59,7 +67,7 @@ def _run(
     run_id: str,
     start_seq: int,
     told: list[Telling],
-    removed: Mapping[tuple[str, int], int],
+    removals: Removals,
     advance: Callable[[int], None],
 ) -> Iterator[Finding]:
     """Compare the digests on record with what the ledger says of them, and each record with its digest."""
@@ -77,7 +85,7 @@ def _run(
             run_list.resume([digests])
             while due and due[0].entries <= run_list.entries:
                 yield from _judge(run_id, run_list, due.pop(0))
-        yield from _lines(store, run_id, first, page, removed)
+        yield from _lines(store, run_id, first, page, removals)
         advance(sum(len(digests) for _, digests in page) // lists.DIGEST_BYTES)
     if due or told[-1].final:
         yield from _unlisted(store, run_id, first, beyond, run_list, due)
@@ -116,7 +124,7 @@ def _lines(
     run_id: str,
     first: int,
     page: list[tuple[int, bytes]],
-    removed: Mapping[tuple[str, int], int],
+    removals: Removals,
 ) -> Iterator[Finding]:
     """Compare record lines with their digests; a record that was lawfully removed has none."""
     after, last = page[0][0] - 1, page[-1][0] + len(page[-1][1]) // lists.DIGEST_BYTES
@@ -130,12 +138,13 @@ def _lines(
         for at in range(len(digests) // lists.DIGEST_BYTES):
             seq = number + at - first
             line = lines.pop(number + at, None)
+            digest = digests[at * lists.DIGEST_BYTES : (at + 1) * lists.DIGEST_BYTES]
             if line is None:
-                if (run_id, seq) not in removed:
+                if removals.of(number + at, digest) is None:
                     yield Finding(
                         "records", None, f"run {run_id}: case entry {seq} is missing, and no entry removed it"
                     )
-            elif sha256(line).digest() != digests[at * lists.DIGEST_BYTES : (at + 1) * lists.DIGEST_BYTES]:
+            elif sha256(line).digest() != digest:
                 yield Finding("records", None, f"run {run_id}: case entry {seq} was changed after it was written")
     for number in lines:
         yield Finding("records", None, f"run {run_id}: case entry {number - first} is in no list: put in")

@@ -61,14 +61,14 @@ def _did(told: Facts) -> str:
             return f"released the hold of entry {told['hold']} on {about(told)}"
         case "redact":
             count = len(told["records"])
-            return f"removed {count} record{'s' * (count != 1)} lawfully; authority: {told['authority']}"
+            authority = f"; authority: {told['authority']}" if told.get("authority") else ""
+            return f"removed {count} record{'s' * (count != 1)} lawfully{authority}"
         case "prune":
-            return (
-                f"removed {told['what']} from before {told['before']} (kept: {told['keep']}, {told['records']} records)"
-            )
+            what, told_of = ("case entries", "records") if told["what"] == "cases" else ("entries", "entries")
+            return f"removed {told[told_of]['removed']} {what} from before {told['before']} (kept: {told['keep']})"
         case "defect":
             reference = f" ({told['reference']})" if told.get("reference") else ""
-            return f"noted a known fault of {about(told)}: {told['text']}{reference}"
+            return f"noted a known fault of {about(told)}{reference}"
     return f"wrote {told['kind']}"
 
 
@@ -100,12 +100,20 @@ def _target(target: Facts) -> str:
             return f"case {case} in run {run}"
         case {"job": job, "window": key}:
             return f"window {job}@{key}"
+        case {"code": _} | {"commit": _}:
+            code = f"commit {target['commit']}" if "commit" in target else f"code with sha256 {target['code']}"
+            since, until = target.get("since"), target.get("until")
+            return f"{code}{_span(since, until)}" + (", as far as it ran then" if since or until else "")
+        case {"erased": _}:
+            return "a redacted case"
         case {"since": since, "until": until}:
             job = f" of {target['job']}" if "job" in target else ""
-            return f"everything{job}{f' from {since}' if since else ''}{f' before {until}' if until else ''}"
-        case {"code": digest}:
-            return f"code with sha256 {digest}"
+            return f"everything{job}{_span(since, until)}"
     return ", ".join(f"{key} {value}" for key, value in target.items())
+
+
+def _span(since: str | None, until: str | None) -> str:
+    return f"{f' from {since}' if since else ''}{f' before {until}' if until else ''}"
 
 
 def _known(value: Mapping[str, Any], names: tuple[str, ...], bare: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from runguard.evidence.touches import NOTED, UNCERTAIN
+from runguard.instant import rfc3339
 
 Facts = dict[str, Any]
 
@@ -47,6 +48,14 @@ def about(
         waits = "waits" if len(journaled) == 1 else "wait"
         text = f"{_count(len(journaled), 'entry', 'entries')} of runs {waits} in the journal and not on record yet"
         yield _fact("journal", text, None)
+
+
+def of_pruned(pruned: Sequence[tuple[int, int, int, int, int | None]]) -> Iterator[Facts]:
+    """Yield that case entries were pruned, whoever they were about; `pruned` are rows of that statement."""
+    if pruned:
+        before_us, seq = max((before_us, seq) for seq, before_us, *_ in pruned)
+        text = f"case entries from before {rfc3339(before_us)} were pruned: whether they named this case is not known"
+        yield _fact("pruned", text, None, [seq])
 
 
 def name(run: Facts) -> str:

@@ -1,7 +1,8 @@
 """Is the record what was written, and is it whole: two verdicts, and every finding by name.
 
 Integrity: the chain, the checkpoints, their signatures, the witness and anchors that others kept, the tables against
-the ledger, case entries and their lists, the kept output. Completeness: every expected window is answered, or named.
+the ledger, case entries and their lists, the kept output. What redact and prune removed is counted, and named by their
+entries. Completeness: every expected window is answered, or named.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from runguard.coverage.missing import gap
-from runguard.evidence import indexed, records, signing
+from runguard.evidence import forgotten, indexed, records, signing
 from runguard.evidence.chain import PAGE, Chain, Finding
+from runguard.evidence.forgotten import Pruned, Rest
+from runguard.evidence.removals import Removals, Removed
 from runguard.guard.expecting import expecting
 from runguard.store.database import ReadOnlyStore
 from runguard.store.lines import FIRST_PREV
@@ -48,6 +51,7 @@ class Report(NamedTuple):
     signed: int
     records: int  # case entries
     findings: tuple[Finding, ...]
+    removed: tuple[Removed, ...] = ()  # what is not there any more, lawfully
 
 
 def integrity(
@@ -55,8 +59,11 @@ def integrity(
 ) -> Report:
     """Look at every entry after `since`; `advance` is told of each page how many entries it had. Raises StoreError."""
     found: list[Finding] = []
-    begin = _beginning(store, since, found)
+    gone, removals = forgotten.pruned(store), Removals(store)
+    begin = _beginning(store, since, gone, found)
     chain, tellings = Chain(begin.seq, begin.hash), records.Tellings()
+    if gone is not None and begin.seq == gone.upto_seq:
+        _rest(store, gone, tellings, found)
     while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
         first_seq = chain.seq + 1
         sound = []
@@ -81,10 +88,13 @@ def integrity(
         looked_at += count
         advance(count)
 
-    found += records.compare(store, tellings, counted)
-    signed = _signatures(store, begin.seq, trusted, environ, found)
-    found += _kept_elsewhere(store, trusted)
-    return Report(begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, looked_at, tuple(found))
+    tellings.look_again(store, [run for seq, runs in removals.runs.items() if seq > begin.seq for run in runs])
+    found += records.compare(store, tellings, removals, counted)
+    found += removals.what_stayed()
+    signed = _signatures(store, since.seq, trusted, environ, found)
+    found += _kept_elsewhere(store, trusted, gone)
+    told = (begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, looked_at, tuple(found))
+    return Report(*told, tuple(_removed(gone, removals)))
 
 
 def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) -> Iterator[Finding]:
@@ -100,15 +110,37 @@ def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) 
             yield Finding("windows", None, text)
 
 
-def _beginning(store: ReadOnlyStore, since: Since, found: list[Finding]) -> Since:
-    """Return where to begin: after `since`, as long as that entry still stands there."""
-    if not since.seq:
-        return since
+def _beginning(store: ReadOnlyStore, since: Since, gone: Pruned | None, found: list[Finding]) -> Since:
+    """Return where to begin: after `since`, as long as that entry still stands there, or was pruned."""
+    start = Since() if gone is None else Since(gone.upto_seq, gone.upto_hash)
+    if since.seq <= start.seq:
+        return start
     lines = store.unjudged("line_at", seq=since.seq)
     if lines and sha256(lines[0][0]).hexdigest() == since.hash:
         return since
     found.append(Finding("chain", since.seq, f"entry {since.seq} is not what it was when the ledger was last verified"))
-    return Since()
+    return start
+
+
+def _rest(store: ReadOnlyStore, gone: Pruned, tellings: records.Tellings, found: list[Finding]) -> None:
+    """Look at what is there of the entries that were pruned."""
+    rest = Rest(store, gone)
+    for page in rest.pages():
+        found += indexed.compare(store, page)
+        for seq, line in page:
+            tellings.read(seq, line)
+    found += rest.findings
+    found += indexed.surplus(store, 1, gone.upto_seq)
+    found += _outputs(store, 1, gone.upto_seq)
+
+
+def _removed(gone: Pruned | None, removals: Removals) -> Iterator[Removed]:
+    """Yield what is not there any more, lawfully."""
+    if gone is not None:
+        stay = f", {gone.kept} of them stay" if gone.kept else ""
+        begins = f"verification starts at checkpoint {gone.checkpoint_seq}"
+        yield Removed(gone.seq, f"entries 1 to {gone.upto_seq} pruned by entry {gone.seq}{stay}; {begins}")
+    yield from removals.looked_up()
 
 
 def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Finding]:
@@ -140,7 +172,7 @@ def _signatures(
     return signed
 
 
-def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted) -> Iterator[Finding]:
+def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted, gone: Pruned | None) -> Iterator[Finding]:
     """Hold the ledger against what was kept outside of it."""
     kept: Sequence[tuple[str, Seen]] = [
         *([("witness", trusted.witness)] if trusted.witness else []),
@@ -148,7 +180,12 @@ def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted) -> Iterator[Finding]
     ]
     for what, (seq, hash) in kept:
         lines = store.unjudged("line_at", seq=seq)
-        if not lines:
+        if not lines and gone is not None and seq <= gone.upto_seq:
+            text = (
+                f"entry {seq}, which the {what} knows, was pruned by entry {gone.seq}: it cannot be compared any more"
+            )
+            yield Finding(what, seq, text)
+        elif not lines:
             last = store.head()
             ends = f"ends at {last.seq}" if last else "is empty"
             cut = "its tail was cut off, or it is an older copy"

@@ -46,12 +46,17 @@ def expecting(store: Reader, job: str) -> Expecting | None:
     """Return what the job is expected to answer, or None where it has no schedule on record.
 
     A revision whose zone or schedule cannot be read any more is left out, and its predecessor goes on in its place.
+    Nothing is expected of a time whose runs were pruned.
     """
-    return read(store.revisions(job))
+    known = store.revisions(job)
+    return read(known, store.forgotten_us()) if known else None
 
 
-def read(known: Sequence[Revision]) -> Expecting | None:
-    """Return revisions, oldest first, as one set of dues; None where none of them expects anything."""
+def read(known: Sequence[Revision], forgotten_us: int | None = None) -> Expecting | None:
+    """Return revisions, oldest first, as one set of dues; None where none of them expects anything.
+
+    Dues up to `forgotten_us` are not expected any more.
+    """
     pieces: list[Piece] = []
     origins: dict[int, Origin] = {}
     for number, schedule, after_us in _effective(known):
@@ -64,7 +69,10 @@ def read(known: Sequence[Revision]) -> Expecting | None:
         except (ZoneError, ScheduleError):
             continue
         origins[number] = Origin(number, schedule, data.tzdata)
-    return Expecting(Succession(pieces), origins, pieces[0].after_us) if origins else None
+    if not origins:
+        return None
+    since_us = pieces[0].after_us
+    return Expecting(Succession(pieces), origins, max(since_us, forgotten_us or since_us))
 
 
 def _effective(known: Sequence[Revision]) -> list[Revision]:

@@ -96,7 +96,7 @@ def standing(store: Reader | None, job: str, settings: Settings, around: Surroun
     now_us = around.now_us
     known = [*(store.revisions(job) if store else ())]
     known += [around.revisions[job]] if job in around.revisions else []
-    expected = read(known)
+    expected = read(known, store.forgotten_us() if store else None)
     ran = lately.look(store, job, around.runs, now_us) if store else lately.NEVER
     running = tuple(run._replace(overdue=_overdue(run, ran.usual_s, expected, now_us)) for run in ran.running)
     windows = _windows(store, job, expected, settings, around) if store and expected else []

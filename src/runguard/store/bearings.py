@@ -6,7 +6,9 @@ Each has `about`, a list of targets. A target is an object with one of these set
     {"run"}  {"entry"}                                  a run by its id, an entry of the ledger by its number
     {"job"}  {"job","window"}  {"job","since","until"}  a job, a window by its key, runs of since <= started < until
     {"since","until"}                                   everything of that span
-    {"code"}  {"commit"}                                runs of a program or input with that SHA-256, of a git commit
+    {"code"}  {"commit"}                                runs of a program or input with that SHA-256, of a git commit;
+                                                        with {"since","until"} those of the span
+    {"erased"}                                          a case that was redacted (evidence/erasure.py)
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ _SHAPES = {
     ("job", "since", "until"): "job",
     ("since", "until"): "span",
     ("code",): "code",
+    ("code", "since", "until"): "code",
     ("commit",): "commit",
+    ("commit", "since", "until"): "commit",
+    ("erased",): "erased",
 }
 
 

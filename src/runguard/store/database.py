@@ -133,7 +133,7 @@ class Store(ReadOnlyStore):
         self.stop = stop
         self._open_locked = open_locked
         self._found: os.stat_result | None = None
-        self._schema = 0  # the count of its changes
+        self._schema = 0
 
     def rows(self, name: str, **parameters: Any) -> list[tuple[Any, ...]]:
         return self._fetch(name, parameters)[1]
@@ -170,6 +170,15 @@ class Store(ReadOnlyStore):
         except FAULTS as error:
             raise failed(self.path, error) from error
 
+    def compact(self) -> None:
+        """Give back to the file system what was removed; nobody writes meanwhile. Raises StoreError."""
+        self.lock.take(self.wait_s, self.stop)
+        try:
+            self.open_locked(self.wait_s)
+            self.control("VACUUM")
+        finally:
+            self.lock.release()
+
     def in_transaction(self) -> bool:
         """Tell whether a transaction is open: SQLite ends one by itself on some errors."""
         return self._connection is not None and self._connection.in_transaction
@@ -202,7 +211,7 @@ class Store(ReadOnlyStore):
 
     def _schema_version(self) -> int:
         try:
-            (version,) = super()._open().execute("PRAGMA schema_version").fetchone()
+            (version,) = super()._open().execute("PRAGMA user_version").fetchone()
         except FAULTS as error:
             raise failed(self.path, error) from error
         return int(version)

@@ -33,7 +33,10 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
             _waive(send, entry)
         case "checkpoint":
             _checkpoint(send, entry)
-        case "correction" | "hold" | "release" | "redact" | "prune" | "access" | "defect":
+        case "prune":
+            _bear(send, entry)
+            _prune(send, entry)
+        case "correction" | "hold" | "release" | "redact" | "access" | "defect":
             _bear(send, entry)
         case "items" if entry["final"]:
             send("insert_bearing", {"about": "run", "which": entry["run_id"], "seq": entry["seq"], "kind": "items"})
@@ -161,6 +164,25 @@ def _bear(send: Send, entry: Mapping[str, Any]) -> None:
 
     for each in bearings.of_entry(entry):
         send("insert_bearing", {**each._asdict(), "which": _text(each.which)})
+
+
+def _prune(send: Send, entry: Mapping[str, Any]) -> None:
+    from runguard.evidence.lists import number
+
+    if entry["what"] == "cases":
+        ends = (entry["records"]["first"], entry["records"]["last"])
+        first, last = (number(each["entry"], each["record"]) for each in ends)
+    else:
+        first, last = entry["entries"]["first"], entry["entries"]["last"]
+    row = {
+        "seq": entry["seq"],
+        "what": entry["what"],
+        "before_us": instant.from_rfc3339(entry["before"]),
+        "first_number": first,
+        "last_number": last,
+        "checkpoint_seq": entry["checkpoint"],
+    }
+    send("insert_pruned", row)
 
 
 def _instant(text: str | None) -> int | None:

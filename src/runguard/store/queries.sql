@@ -508,3 +508,148 @@ WHERE id > :after AND id < :beyond AND received_us <= :until_us ORDER BY id DESC
 -- name: items_so_far
 -- How many case entries are on record, of how many runs, and how many lines were none.
 SELECT coalesce(sum(entries), 0), count(1), coalesce(sum(rejected), 0) FROM item_run
+
+-- name: bearing_at
+-- Whether an entry is indexed as being about something.
+SELECT seq FROM bearing WHERE about = :about AND which = :which AND seq = :seq
+
+-- name: insert_pruned
+-- Index what was pruned.
+INSERT INTO pruned (seq, what, before_us, first_number, last_number, checkpoint_seq)
+VALUES (:seq, :what, :before_us, :first_number, :last_number, :checkpoint_seq)
+
+-- name: pruned_at
+-- What an entry pruned.
+SELECT seq, what, before_us, first_number, last_number, checkpoint_seq FROM pruned WHERE seq = :seq
+
+-- name: pruned
+-- What was pruned of case entries, or of entries, oldest first.
+SELECT seq, before_us, first_number, last_number, checkpoint_seq FROM pruned WHERE what = :what ORDER BY seq
+
+-- name: forgotten
+-- Up to which instant runs may no longer be on record, or NULL.
+SELECT max(before_us) FROM pruned WHERE what = 'entries'
+
+-- name: lift
+-- Let the entry :seq, the last of the ledger, remove what is otherwise never removed.
+INSERT INTO lifted (seq) VALUES (:seq)
+
+-- name: lower
+-- Nothing is removed any more.
+DELETE FROM lifted
+
+-- name: delete_item
+-- Remove a case entry; its digest stays.
+DELETE FROM item WHERE id = :id
+
+-- name: delete_open
+-- Forget that an intent has no result.
+DELETE FROM item_open WHERE start_seq = :start_seq AND case_id = :case_id AND id = :id
+
+-- name: item_runs_rejected
+-- The runs with rejected lines.
+SELECT start_seq FROM item_run WHERE rejected > 0 ORDER BY start_seq
+
+-- name: blank_rejected
+-- Remove the text of a rejected piece; its hash stays.
+UPDATE item_rejected SET head = :head, why = :why WHERE start_seq = :start_seq AND file_offset = :file_offset
+
+-- name: insert_erasure
+-- Keep the secret of a redact entry.
+INSERT INTO erasure (seq, secret) VALUES (:seq, :secret)
+
+-- name: erasures
+-- The secrets of all redact entries.
+SELECT seq, secret FROM erasure ORDER BY seq
+
+-- name: item_runs_before
+-- A page of the runs with case entries that were started before an instant.
+SELECT run.start_seq, run.outcome, item_run.complete FROM item_run JOIN run ON run.start_seq = item_run.start_seq
+WHERE item_run.start_seq > :after AND run.started_us < :before_us
+ORDER BY item_run.start_seq LIMIT :page
+
+-- name: item_runs_between
+-- Whether there are runs with case entries between two others.
+SELECT 1 FROM item_run WHERE start_seq > :after AND start_seq < :beyond LIMIT 1
+
+-- name: item_of_case_in_run
+-- Whether a run has a case entry about a case.
+SELECT 1 FROM item WHERE case_id = :case_id AND seq <= 1000 AND id > :after AND id < :beyond
+UNION ALL
+SELECT 1 FROM item WHERE start_seq = :start_seq AND case_id = :case_id AND seq > 1000
+LIMIT 1
+
+-- name: items_left
+-- Whether a run has case entries that are still there.
+SELECT 1 FROM item WHERE id > :after AND id < :beyond LIMIT 1
+
+-- name: lines_between
+-- The ledger's lines from one entry to another, both included.
+SELECT seq, line FROM ledger WHERE seq >= :first_seq AND seq <= :last_seq ORDER BY seq
+
+-- name: checkpoints_before
+-- The checkpoints that were made before an instant, oldest first.
+SELECT seq, first_seq, last_seq, list_sha256 FROM checkpoint WHERE at_us < :before_us ORDER BY seq
+
+-- name: checkpoints_upto
+-- The checkpoints up to one, oldest first.
+SELECT seq, first_seq, last_seq FROM checkpoint WHERE seq <= :seq ORDER BY seq
+
+-- name: checkpoints
+-- The checkpoints from one entry to another, both included, with their lines.
+SELECT checkpoint.seq, checkpoint.first_seq, checkpoint.last_seq, checkpoint.list_sha256, ledger.line
+FROM checkpoint JOIN ledger ON ledger.seq = checkpoint.seq
+WHERE checkpoint.seq >= :first_seq AND checkpoint.seq <= :last_seq ORDER BY checkpoint.seq
+
+-- name: entry_list
+-- The digests of all lines that a checkpoint names, where they were kept.
+SELECT digests FROM entry_list WHERE checkpoint_seq = :seq
+
+-- name: keep_entry_list
+-- Keep the digests of all lines that a checkpoint names.
+INSERT INTO entry_list (checkpoint_seq, digests) VALUES (:seq, :digests)
+ON CONFLICT (checkpoint_seq) DO NOTHING
+
+-- name: delete_line
+-- Remove an entry.
+DELETE FROM ledger WHERE seq = :seq
+
+-- name: delete_output
+-- Remove the kept output of a run.
+DELETE FROM output WHERE run_id = :run_id
+
+-- name: delete_pings
+-- Remove what became of a run's pings.
+DELETE FROM ping WHERE run_id = :run_id
+
+-- name: delete_item_lists
+-- Remove the digests of a run's case entries.
+DELETE FROM item_list WHERE id > :after AND id < :beyond
+
+-- name: delete_rejected
+-- Remove what is on record of a run's rejected lines.
+DELETE FROM item_rejected WHERE start_seq = :start_seq
+
+-- name: delete_item_run
+-- Remove what a run's case entries came to.
+DELETE FROM item_run WHERE start_seq = :start_seq
+
+-- name: delete_run
+-- Remove a run from the tables.
+DELETE FROM run WHERE start_seq = :start_seq
+
+-- name: delete_waiver
+-- Remove a waiver from the tables.
+DELETE FROM waiver WHERE seq = :seq
+
+-- name: delete_bearings
+-- Remove what an entry is about from the tables.
+DELETE FROM bearing WHERE seq = :seq
+
+-- name: delete_erasure
+-- Forget the secret of a redact entry.
+DELETE FROM erasure WHERE seq = :seq
+
+-- name: delete_pruned
+-- Remove what an entry pruned from the tables.
+DELETE FROM pruned WHERE seq = :seq

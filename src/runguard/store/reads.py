@@ -159,6 +159,10 @@ class Reader:
         """Return when the latest revision of a job's schedule was opened, or None."""
         return self._first("last_revised", job=job)
 
+    def forgotten_us(self) -> int | None:
+        """Return up to which due windows are not expected any more, because what answered them was pruned, or None."""
+        return self._first("forgotten")
+
     def retired(self, job: str) -> bool:
         """Tell whether nothing is expected of the job any more: its latest revision retired it."""
         return bool(self.rows("retired", job=job))

@@ -14,9 +14,9 @@ _INTEGERS = frozenset((
     "seq", "n", "number", "revision", "attempt", "exit_status", "returned", "signal",
     "guard_pid", "covers_count", "withdrawn", "http_status", "tries", "id", "file_offset", "size_bytes", "lines",
     "shift", "entries", "cases", "done", "no_action", "failed", "skipped", "unannounced", "rejected", "expected",
-    "beyond_bytes", "told", "complete", "problems",
+    "beyond_bytes", "told", "complete", "problems", "first_number", "last_number",
 ))  # fmt: skip
-_BYTES = frozenset(("line", "head", "tail", "digests"))
+_BYTES = frozenset(("line", "head", "tail", "digests", "secret"))
 _NEVER_NULL = frozenset((
     "seq", "start_seq", "run_id", "number", "job", "trigger", "outcome", "started_us", "host", "line", "head", "tail",
     "after_us", "opened_us", "at_us", "withdrawn", "event", "style", "target", "verdict", "tries",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runguard.store.writelock import Stop
 
 APPLICATION_ID = 1919382116  # "rgrd"
-SCHEMA = 4
+SCHEMA = 5
 WAIT_S = 30.0
 READER_WAIT_S = 10.0
 

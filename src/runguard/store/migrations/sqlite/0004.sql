@@ -4,7 +4,7 @@ PRAGMA user_version = 4;
 
 -- An index over the ledger's entries of these kinds: one row for each thing that an entry is about (store/bearings.py).
 CREATE TABLE bearing (
-    about TEXT NOT NULL CHECK (about IN ('case', 'run', 'entry', 'job', 'span', 'code', 'commit')),
+    about TEXT NOT NULL CHECK (about IN ('case', 'run', 'entry', 'job', 'span', 'code', 'commit', 'erased')),
     which TEXT NOT NULL,
     seq BIGINT NOT NULL,
     kind TEXT NOT NULL,
