@@ -14,8 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks import explaining
 from benchmarks.table import show
 from runguard.evidence import lists
+from runguard.evidence.tally import Tally
 from runguard.guard.intake import Intake
 from runguard.instant import DAY_S, SECOND_US, rfc3339
 from runguard.store import items
@@ -28,6 +30,7 @@ CASES = 6000  # a day
 FRESH_RUNS = 10  # that are taken in afterwards, intents and results
 _AUTHOR = Author("alpha", {"uid": 0, "user": "root", "login": "ada", "sudo_user": None}, "0")
 _LOOKUPS = 1000
+_SCHEDULE = {"expression": "0 0 * * *", "zone": "UTC", "policy": "vixie", "gap": None, "fold": None}
 _BEGAN_US = 1_735_689_600 * SECOND_US  # 2025-01-01T00:00:00Z
 
 
@@ -37,7 +40,8 @@ def measure(directory: Path) -> None:
     path.parent.mkdir(parents=True, mode=0o700)
     directory.chmod(0o700)
     with _open(path) as store:
-        runs = [_begin(store, day) for day in range(DAYS)]
+        _register(store)
+        runs = [_run(store, day) for day in range(DAYS)]
     for name, ordered in (("each day the same cases, in order", True), ("cases without any order", False)):
         _fill(path, runs, ordered=ordered)
         entries = DAYS * CASES
@@ -45,11 +49,16 @@ def measure(directory: Path) -> None:
         with _open(path) as store:
             rate, longest_s = _take_in(store, directory, ordered=ordered)
             found_ms = _find(store, ordered=ordered)
+        asked = explaining.some(path, runs, CASES, _LOOKUPS)
+        told_ms = explaining.inside(path, asked, _BEGAN_US + DAYS * DAY_S * SECOND_US)
+        commands_ms = explaining.whole(directory, asked)
         rows = [
             ("taken in, entries a second", f"{rate:,.0f}", "25,000"),
             ("longest hold of the write lock, ms", f"{longest_s * 1000:.0f}", "150"),
             ("finding one case, median, ms", f"{median(found_ms):.2f}", ""),
             ("finding one case, 99th percentile, ms", f"{found_ms[int(len(found_ms) * 0.99)]:.2f}", "10"),
+            *explaining.rows("explaining one case", told_ms, "10"),
+            *explaining.rows("runguard explain as a whole command", commands_ms, "250"),
             ("bytes of the store for each entry", f"{per_entry:.0f}", ""),
             ("bytes of the job's line", f"{len(_line(1, 'HB-000001', 'intent')):.0f}", ""),
         ]
@@ -60,13 +69,44 @@ def _open(path: Path) -> Store:
     return open_store(str(path), author=_AUTHOR, create=True)
 
 
-def _begin(store: Store, day: int) -> tuple[int, str]:
-    """Record the start of a day's run; return its entry and its id."""
-    run_id = str(uuid.uuid4())
-    fields = {"run_id": run_id, "number": None, "job": "letters", "window": None, "attempt": 1, "trigger": "schedule"}
+def _register(store: Store) -> None:
+    after = rfc3339(_BEGAN_US - DAY_S * SECOND_US)
+    fields = {"job": "letters", "change": "registered", "revision": 1, "schedule": _SCHEDULE, "after": after}
     with store.write() as tx:
-        fields["number"] = store.next_number()
-        return tx.append("run.start", _BEGAN_US + day * DAY_S * SECOND_US, fields).seq, run_id
+        tx.append("job.changed", _BEGAN_US - SECOND_US, fields)
+
+
+def _run(store: Store, day: int) -> tuple[int, str]:
+    """Record the run of a day; return the entry of its start, and its id."""
+    run_id = str(uuid.uuid4())
+    due_us = _BEGAN_US + day * DAY_S * SECOND_US
+    minute = rfc3339(due_us)[:16]
+    window = {
+        "key": f"L{minute}", "start": rfc3339(due_us - DAY_S * SECOND_US), "due": rfc3339(due_us),
+        "label": f"{minute}+00:00", "nominal": minute, "how": "real", "fold": 0, "collapsed": [], "zone": "UTC",
+        "tzdata": "2025b", "schedule": _SCHEDULE,
+    }  # fmt: skip
+    code = {"path": "/opt/letters/send.py", "sha256": "ab" * 32, "size": 9000}
+    start = {
+        "run_id": run_id, "job": "letters", "revision": 1, "window": window, "late_s": 1.0, "trigger": "schedule",
+        "reason": None, "parent": None, "boot_id": "b" * 36, "guard_pid": 4711, "guard_start": 99, "attempt": 1,
+        "supersedes": None, "covers": None, "waited_s": 0.0, "ended": [], "argv": ["/opt/letters/send.py", "--all"],
+        "masked": False, "shell": False, "cwd": "/", "path": "/usr/bin:/bin", "program": code, "inputs": [],
+        "commit": "c" * 40, "python": "3.11.2", "remarks": [],
+    }  # fmt: skip
+    items = {**dict.fromkeys(Tally._fields, 0), "entries": CASES, "cases": CASES, "done": CASES, "bytes": 1,
+             "expected": None, "list_sha256": "ee" * 32, "rejected_sha256": None}  # fmt: skip
+    stream = {"bytes": 0, "sha256": "0" * 64, "omitted_bytes": 0}
+    finish = {
+        "run_id": run_id, "outcome": "succeeded", "exit_status": 0, "returned": 0, "signal": None, "why": None,
+        "suspect": None, "duration_s": 99.5, "items": items, "finished": rfc3339(due_us + 100 * SECOND_US),
+        "output": {"merged": True, "stdout": stream, "stderr": stream, "omitted_bytes": 0}, "remarks": [],
+    }  # fmt: skip
+    with store.write() as tx:
+        start["number"] = store.next_number()
+        seq = tx.append("run.start", due_us + SECOND_US, start).seq
+        tx.append("run.finish", due_us + 100 * SECOND_US, finish)
+    return seq, run_id
 
 
 def _case(n: int, chance: random.Random, *, ordered: bool) -> str:
@@ -133,10 +173,7 @@ def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, fl
 
     entries, took_s = 0, 0.0
     for _ in range(FRESH_RUNS):
-        _, run_id = _begin(store, DAYS)
-        with store.write() as tx:
-            finished = {"run_id": run_id, "outcome": "succeeded", "finished": rfc3339(_BEGAN_US), "duration_s": 1.0}
-            tx.append("run.finish", _BEGAN_US, finished)
+        _, run_id = _run(store, DAYS)
         path = directory / run_id
         path.touch(0o600)
         with open(path, "wb") as file:

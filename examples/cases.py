@@ -24,8 +24,9 @@ def main() -> None:
     left = {case_id: known for case_id, known in CASES.items() if case_id not in done}
     items.expected(len(left))
     for case_id, (days, on_hold) in left.items():
-        inputs = {"days": {"value": days, "source": "register"}}
-        with items.case(case_id, action="reminder", rule=RULE, inputs=inputs) as case:
+        # What is known before belongs to the intent: if the job dies now, it is all that there is.
+        reason, inputs = f"No reply for {days} days.", {"days": {"value": days, "source": "register"}}
+        with items.case(case_id, action="reminder", rule=RULE, reason=reason, inputs=inputs) as case:
             if case_id in uncertain and was_sent(case_id):
                 case.done(reason="An earlier attempt had sent it: it is in the outbox.")
             elif on_hold:
@@ -34,7 +35,7 @@ def main() -> None:
                 case.no_action(reason=f"Only {days} days since the first letter.")
             else:
                 send(case_id)
-                case.done(reason=f"No reply for {days} days.", sent={"template": "reminder-2", "channel": "post"})
+                case.done(sent={"template": "reminder-2", "channel": "post"})
 
 
 def send(case_id: str) -> None:

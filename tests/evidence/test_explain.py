@@ -117,7 +117,7 @@ def test_a_run_that_was_replaced_and_one_that_replaces_say_so(shell: Shell, star
     put(shell, run_id(2), *of("HB-1", INTENT, RESULT))
     lines = [line for line in text(shell, "HB-1") if line.startswith("Run")]
     assert [line.partition("; ")[2] for line in lines] == [
-        f"it was replaced by run {run_id(2)}", f"it replaces run {run_id(1)}",
+        "it was replaced by run 2", "it replaces run 1",
     ]  # fmt: skip
 
 
@@ -457,6 +457,15 @@ def test_a_window_is_told_with_its_runs(month: Shell) -> None:
     assert lines[at + 1] == (
         "- letters@L2026-03-24T02:30, due 2026-03-24T02:30+00:00: failed, run 2 failed with exit status 3 (run 2)"
     )
+
+
+def test_windows_that_are_told_alike_are_told_as_one(month: Shell) -> None:
+    lines = text(month, "HB-1")
+    at = lines.index("Windows beside these that no success answered:")
+    assert lines[at + 1 : at + 3] == [
+        "- letters@L2026-03-21T02:30 to L2026-03-22T02:30, 2 windows: missing, no start at all",
+        "- letters@L2026-03-24T02:30, due 2026-03-24T02:30+00:00: failed, run 2 failed with exit status 3 (run 2)",
+    ]
 
 
 # As of then

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -27,6 +26,7 @@ from runguard.schedule import cron, policy
 from runguard.schedule.windows import Timetable
 from runguard.settings import TABLE, Setting
 from shell import SOURCE
+from transcripts import normal, play, read
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -202,9 +202,6 @@ def test_every_help_ends_with_its_exit_statuses(name: str) -> None:
 
 # What README prints
 
-# Instants of this day and of these moments are those of the reader's own runs; all others are told exactly.
-RECORDED = "2026-11-29"
-
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -224,51 +221,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "RUNGUARD_CONFIG": str(directory / "runguard.toml"),
         "PYTHONPATH": SOURCE,
     }
-
-
-def read(block: str) -> list[tuple[str, str]]:
-    """Return the commands of a console block, each with what it prints."""
-    pieces = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
-    assert pieces[0] == ""
-    return list(zip(pieces[1::2], pieces[2::2], strict=True))
-
-
-def play(commands: list[str], environ: dict[str, str]) -> list[str]:
-    """Return what each command prints in one shell, stdout and stderr as they come."""
-    mark = "\x1e"
-    script = f"mark() {{ was=$?; printf '{mark}'; return $was; }}\n" + "".join(f"mark\n{each}\n" for each in commands)
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], env=environ, cwd=environ["HOME"], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    return done.stdout.split(mark)[1:]
-
-
-def normal(text: str, environ: dict[str, str]) -> str:
-    """Return `text` with everything that differs from run to run and from host to host as a word."""
-    now = datetime.now(UTC)  # and midnight may have passed since
-    today, yesterday = f"{now:%F}", f"{now - timedelta(days=1):%F}"
-    text = text.replace(environ["HOME"] + "/bin", "/usr/local/bin").replace(environ["HOME"], "/home/ann")
-    for pattern, word in (
-        (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID"),
-        (r"\b[0-9a-f]{64}\b", "HASH"),
-        (r"\brun [0-9a-f]{8}\b", "run ID"),
-        (rf"\b(?:{RECORDED}|{today}|{yesterday})[T ][0-9:.]+(?:Z|[+-][0-9:]+)", "INSTANT"),
-        (r"\b[0-9]+(?:\.[0-9]+)?s\b|\b(?:[0-9]+[dhm])+[0-9]+[hms]\b", "SPAN"),
-        (r"\.[0-9]{8}T[0-9]{6}Z(\.[0-9]+)?~", ".STAMP~"),
-        (r"\bpid [0-9]+", "pid N"),
-        (r"\b[0-9]+ bytes, sha256 HASH", "N bytes, sha256 HASH"),
-        (r"\btzdata \w+", "tzdata VERSION"),
-        (r"\bPython [0-9.]+", "Python VERSION"),
-        (r"\brunguard [0-9]+\.[0-9.]+\b", "runguard VERSION"),
-        (r", at most [0-9.]+ MiB of memory", ""),
-        (r"^  (by|host) .*", r"  \1 X"),
-        (r"\bby \S+ on host \S+", "by X on host X"),
-        (r"\bintent at [0-9:]+Z", "intent at INSTANT"),
-        (r" +", " "),
-    ):
-        text = re.sub(pattern, word, text, flags=re.MULTILINE)
-    return text.strip()
 
 
 def test_every_console_block_of_readme_prints_what_it_says(desk: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ from runguard.report import metrics
 from runguard.schedule import cron
 from runguard.settings import TABLE, Request, Setting
 from shell import Shell
+from transcripts import normal, play, read
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -30,7 +31,13 @@ SCRIPTS = [
     EXAMPLES / "cases.sh",
     *(ROOT / folder / "run" for folder in ("tests", "benchmarks", ".ci")),
 ]
-STARTED = [*SCRIPTS, EXAMPLES / "window.py", EXAMPLES / "cases.py", ROOT / "src" / "scripts" / "runguard"]
+STARTED = [
+    *SCRIPTS,
+    EXAMPLES / "window.py",
+    EXAMPLES / "cases.py",
+    EXAMPLES / "killed.py",
+    ROOT / "src" / "scripts" / "runguard",
+]
 SOURCED = ROOT / "tests" / "environment.sh"
 FILE = EXAMPLES / "runguard.toml"
 SAID = tomllib.loads(FILE.read_text())
@@ -238,20 +245,10 @@ def test_the_python_job_says_what_it_does_with_its_cases(shell: Shell) -> None:
     assert (run["items"]["expected"], run["items"]["cases"], run["suspect"]) == (4, 4, None)
 
 
-# As cases.py, but killed after the letter has gone out and before that is said.
-HALFWAY = f"""
-import os, sys
-sys.dont_write_bytecode = True
-sys.path.insert(0, {str(EXAMPLES)!r})
-import cases
-send = cases.send
-cases.send = lambda case_id: (send(case_id), case_id == "HB-1042" and os.kill(os.getpid(), 9))
-cases.main()
-"""
-
-
 def test_the_python_job_killed_half_way_sends_nothing_twice(shell: Shell) -> None:
-    first = shell("run", *SPRING, "-j", "cases", "--", sys.executable, "-c", HALFWAY)
+    first = shell(
+        "run", *SPRING, "-j", "cases", "--", str(EXAMPLES / "killed.py"), environ={"PYTHONDONTWRITEBYTECODE": "1"}
+    )
     assert first.returncode == 137
     assert shell.json("show", "1")[0]["items"]["uncertain"] == 1
     second = shell("run", *SPRING, "-j", "cases", "--", str(EXAMPLES / "cases.py"))
@@ -260,6 +257,21 @@ def test_the_python_job_killed_half_way_sends_nothing_twice(shell: Shell) -> Non
     assert second.stderr == f"runguard: cases: {said}\n"
     assert (shell.directory / "outbox").read_text() == "HB-1041\nHB-1042\n"
     assert [case for case, phase, _ in told(shell, 2) if phase == "intent"] == ["HB-1042", "HB-1043", "HB-1044"]
+
+
+def test_what_explain_says_of_the_killed_job_is_what_the_example_tells(shell: Shell) -> None:
+    for name in ("cases.py", "killed.py"):
+        shutil.copy(EXAMPLES / name, shell.directory)
+    (shell.directory / "bin").mkdir()
+    program = shell.directory / "bin" / "runguard"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runguard "$@"\n')
+    program.chmod(0o755)
+    environ = {**shell.environ, "PATH": f"{shell.directory}/bin:/usr/bin:/bin"}
+    played = read((EXAMPLES / "killed.txt").read_text())
+    assert len(played) == 7
+    printed = play([command for command, _ in played], environ)
+    for (command, expected), actual in zip(played, printed, strict=True):
+        assert (command, normal(actual, environ)) == (command, normal(expected, environ))
 
 
 def test_the_shell_job_says_what_it_does_with_its_cases(shell: Shell) -> None:

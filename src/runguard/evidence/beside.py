@@ -19,7 +19,7 @@ GraceUs = Callable[[str], int]  # by job
 
 _MOST_DUES = 2_000  # of one look at a job's windows
 _MOST_TOUCHED = 50  # windows, where all between them would be more
-_MOST_OUTWARD = 20  # windows before the first and after the last touch, as long as they were not answered
+_MOST_OUTWARD = 10  # windows before the first and after the last touch, as long as they were not answered
 
 
 def broken(quotes: Quotes, runs: Iterable[Facts], moment: Moment, grace_us: GraceUs) -> Iterator[dict[str, Any]]:

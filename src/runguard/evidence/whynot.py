@@ -13,6 +13,7 @@ from runguard.evidence.quoting import Quotes
 from runguard.evidence.ran import Facts, Moment
 from runguard.evidence.touches import NOTED, REMOVED, UNCERTAIN
 from runguard.evidence.unknown import name
+from runguard.evidence.words import numbers
 from runguard.guard.expecting import expecting
 from runguard.guard.start import window_fields
 from runguard.instant import rfc3339
@@ -76,8 +77,7 @@ def lines(told: Facts) -> Iterator[str]:
     for run in told["runs"]:
         zone = (run["window"] or {}).get("zone")
         yield ""
-        numbers = ", ".join(str(each["entry"]) for each in run["entries"])
-        yield f"{name(run)} (entr{'y' if len(run['entries']) == 1 else 'ies'} {numbers}): {run['because']}"
+        yield f"{name(run)}{numbers(each['entry'] for each in run['entries'])}: {run['because']}"
         yield f"   started  {clocks.both(run['started_at'], zone)}, by {spoken.actor(run['actor'])} on {run['host']}"
         if run["last_entry_at"]:
             yield f"   entries  {run['case_entries']:,}, the last {clocks.both(run['last_entry_at'], zone)}"
@@ -88,7 +88,7 @@ def lines(told: Facts) -> Iterator[str]:
     if told["unknown"]:
         yield ""
         yield "Not known:"
-        yield from (f"- {each['text']}" for each in told["unknown"])
+        yield from (f"- {each['text']}{numbers(each['entries'])}" for each in told["unknown"])
 
 
 def _is_for(start: Any, window: Window) -> bool:

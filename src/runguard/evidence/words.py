@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from runguard.evidence import spoken
@@ -39,16 +40,16 @@ def lines(told: Facts) -> Iterator[str]:
     runs = {run["run_id"]: run for run in told["runs"]}
     for number, touch in enumerate(told["touches"], 1):
         yield ""
-        yield from _touch(number, touch, runs[touch["run_id"]], clocks)
+        yield from _touch(number, touch, runs, clocks)
     yield from _section("Later entries that bear on it", (spoken.entry(each, clocks) for each in told["later"]))
-    yield from _section("Windows beside these that no success answered", map(window_line, told["windows"]))
-    yield from _section("Not known", (each["text"] + _numbers(each["entries"]) for each in told["unknown"]))
+    yield from _section("Windows beside these that no success answered", _windows(told["windows"]))
+    yield from _section("Not known", (each["text"] + numbers(each["entries"]) for each in told["unknown"]))
 
 
-def window_line(window: Facts) -> str:
-    """Return a window and its verdict as one line."""
-    runs = f" (run {', '.join(map(str, window['runs']))})" if window["runs"] else ""
-    return f"{window['job']}@{window['key']}, due {window['label']}: {window['verdict']}, {window['because']}{runs}"
+def numbers(entries: Iterable[int]) -> str:
+    """Return entries of the ledger as a remark: ` (entries 12, 15)`; nothing for none."""
+    found = list(entries)
+    return f" (entr{'y' if len(found) == 1 else 'ies'} {', '.join(map(str, found))})" if found else ""
 
 
 def _summary(told: Facts) -> str:
@@ -65,10 +66,11 @@ def _summary(told: Facts) -> str:
     return f"{case} was touched {times}, by {by} of {' and '.join(jobs)}: {said}."
 
 
-def _touch(number: int, touch: Facts, run: Facts, clocks: Clocks) -> Iterator[str]:
+def _touch(number: int, touch: Facts, runs: Mapping[str, Facts], clocks: Clocks) -> Iterator[str]:
+    run = runs[touch["run_id"]]
     zone = (run["window"] or {}).get("zone")
     yield f"{number}. {_headline(touch, zone, clocks)}"
-    for label, text in _rows(touch, run, zone, clocks):
+    for label, text in _rows(touch, run, runs, clocks):
         yield f"   {label:<{_WIDTH}} {text}"
 
 
@@ -79,8 +81,9 @@ def _headline(touch: Facts, zone: str | None, clocks: Clocks) -> str:
     return f"{touch['action']}: {state}, {clocks.both(touch['at'], zone)}"
 
 
-def _rows(touch: Facts, run: Facts, zone: str | None, clocks: Clocks) -> Iterator[tuple[str, str]]:
-    yield "Run", _of_run(run)
+def _rows(touch: Facts, run: Facts, runs: Mapping[str, Facts], clocks: Clocks) -> Iterator[tuple[str, str]]:
+    zone = (run["window"] or {}).get("zone")
+    yield "Run", _of_run(run, runs)
     if not touch["removed_by"]:
         for field, label in _LABELS.items():
             yield from _field(touch, field, label)
@@ -90,13 +93,17 @@ def _rows(touch: Facts, run: Facts, zone: str | None, clocks: Clocks) -> Iterato
     yield "Records", _records(touch, run, clocks)
 
 
-def _of_run(run: Facts) -> str:
+def _of_run(run: Facts, runs: Mapping[str, Facts]) -> str:
     window = run["window"]
     attempt = f", attempt {run['attempt']}" if run["attempt"] else ""
     where = f" for the window {window['label']} ({window['key']})" if window else ", without a window"
-    links = [f"it replaces run {run['supersedes']}"] if run["supersedes"] else []
-    links += [f"it was replaced by run {run['superseded_by']}"] if run["superseded_by"] else []
+    others = (("supersedes", "it replaces"), ("superseded_by", "it was replaced by"))
+    links = [f"{said} {name(runs.get(run[key], _other(run[key])))}" for key, said in others if run[key]]
     return "; ".join([f"{name(run).removeprefix('run ')} of {run['job']}{attempt}{where}", *links])
+
+
+def _other(run_id: str) -> Facts:
+    return {"run_id": run_id, "number": None}
 
 
 def _field(touch: Facts, field: str, label: str) -> Iterator[tuple[str, str]]:
@@ -145,7 +152,7 @@ def _ended(run: Facts, zone: str | None, clocks: Clocks) -> str:
     marks += [f"suspect: {run['suspect']}"] if run["suspect"] else []
     at = f"{clocks.both(run['finished_at'], zone)} " if run["finished_at"] else ""
     outcome = str(run["outcome"]).replace("_", " ")
-    return f"{at}{', '.join([outcome, *marks])}{_numbers(each['entry'] for each in run['entries'][1:])}"
+    return f"{at}{', '.join([outcome, *marks])}{numbers(each['entry'] for each in run['entries'][1:])}"
 
 
 def _records(touch: Facts, run: Facts, clocks: Clocks) -> str:
@@ -160,10 +167,13 @@ def _records(touch: Facts, run: Facts, clocks: Clocks) -> str:
     return "; ".join(told) + (f"; in {touch['file']}" if touch["file"] else listed)
 
 
-def _numbers(entries: Iterable[int]) -> str:
-    """Return entries of the ledger as a remark: ` (entries 12, 15)`."""
-    found = list(entries)
-    return f" (entr{'y' if len(found) == 1 else 'ies'} {', '.join(map(str, found))})" if found else ""
+def _windows(windows: Iterable[Facts]) -> Iterator[str]:
+    """Yield windows and their verdicts; those that follow one another and are told alike as one."""
+    for _, alike in groupby(windows, key=lambda each: (each["job"], each["verdict"], each["because"], each["runs"])):
+        first, *rest = alike
+        runs = f" (run {', '.join(map(str, first['runs']))})" if first["runs"] else ""
+        to = f" to {rest[-1]['key']}, {len(rest) + 1} windows" if rest else f", due {first['label']}"
+        yield f"{first['job']}@{first['key']}{to}: {first['verdict']}, {first['because']}{runs}"
 
 
 def _section(title: str, texts: Iterable[str]) -> Iterator[str]:
