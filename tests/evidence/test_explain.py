@@ -385,6 +385,16 @@ def test_records_that_were_erased_are_told_by_the_entry_that_removed_them(touche
     assert found["damage"] == []
 
 
+def test_what_was_erased_since_is_told_as_such_also_as_of_then(touched: Shell) -> None:
+    records = [{"run": run_id(1), "seq": n, "sha256": f"{n:064}"} for n in (1, 2)]
+    fields = {"about": [{"case": "HB-1042"}], "records": records, "rejected": [], "authority": None, "reason": "x"}
+    touched.write(("redact", T, fields))
+    erase(touched)
+    found = told(touched, "HB-1042", at="2026-03-29T12:00:00Z")
+    assert [(each["state"], each["removed_by"]) for each in found["touches"]] == [("removed", 3)]
+    assert found["later"] == []
+
+
 def erase(shell: Shell) -> None:
     change(shell, "DELETE FROM item")
 

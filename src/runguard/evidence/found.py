@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from runguard.evidence import later, quoting, ran, waiting
@@ -78,8 +78,10 @@ class Found:
                 self.runs[run["run_id"]] = run
                 said = [quotes.record(run["run_id"], each) for each in known]
                 self._said[run["run_id"]] = [each for each in said if each is not None]
-        self.on_case = later.on_case(quotes, case, moment)
-        self._find_removed()
+        # What was erased since cannot be told as it was then, and an answer without it would be wrong.
+        on_case = later.on_case(quotes, case, moment._replace(past=False))
+        self.on_case = [entry for entry in on_case if moment.knows(entry)]
+        self._find_removed(on_case)
         self.pieces = waiting.rejected(quotes.reader, case, moment)
         if not moment.past:
             self.files, self.unread = waiting.in_files(quotes.reader, case, moment.runs)
@@ -89,9 +91,9 @@ class Found:
                 elif file.said:
                     self.unread.append(f"{file.path} names this case, and its run is not on record: uncertain")
 
-    def _find_removed(self) -> None:
+    def _find_removed(self, on_case: Iterable[Entry]) -> None:
         """Find what was erased: that it was, and by which entry."""
-        for entry in self.on_case:
+        for entry in on_case:
             for record in entry["records"] if entry["kind"] == "redact" else ():
                 if self._has_run(record["run"]):
                     said = Said(record["seq"], REMOVED, {}, None, record["sha256"])
