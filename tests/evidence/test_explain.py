@@ -121,6 +121,13 @@ def test_a_run_that_was_replaced_and_one_that_replaces_say_so(shell: Shell, star
     ]  # fmt: skip
 
 
+def test_a_late_end_of_a_run_that_was_taken_for_lost_is_told(shell: Shell, started: Make, finished: Make) -> None:
+    shell.write(started(1), finished(1, "lost", exit_status=None, finished=None, why="the guard is gone"), finished(1))
+    put(shell, run_id(1), *of("HB-1", INTENT))
+    [line] = [line for line in text(shell, "HB-1") if line.startswith("Ended")]
+    assert line == "Ended    lost, the guard is gone, but it ended later: succeeded (entries 2, 3)"
+
+
 def test_hostile_text_is_left_to_who_prints(shell: Shell, started: Make) -> None:
     shell.write(started(1))
     put(shell, run_id(1), *of("HB-\n1", {**INTENT, "reason": "\x1b[2J"}))

@@ -13,8 +13,8 @@ from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page
 from runguard.cli.spans import when
-from runguard.cli.windows_named import find_window, target
-from runguard.errors import RunguardError, UsageError
+from runguard.cli.windows_named import Wanted, find_window, target
+from runguard.errors import RunguardError, StoreError, UsageError
 from runguard.evidence import erasure, whynot, words
 from runguard.evidence import explain as explaining
 from runguard.evidence.found import Asked
@@ -79,21 +79,34 @@ def explain(
         say(remark)
     moment = Moment(now_us if past_us is None else past_us, place.kept.runs, past=past_us is not None)
     asked = Asked(case, moment, lambda job: _grace_us(environ, place, job), journaled)
-    question = {"at": rfc3339(past_us) if past_us is not None else None, "why_not": None}
-    if window is None:
-        found = explaining.explain(records, asked)
-        if found is None:
-            raise UsageError(_unknown(records, asked))
-        told, known, lines = found, True, words.lines
-    else:
+    try:
+        told, known = _tell(records, asked, place, window)
+    except StoreError as error:
+        if "no such table" not in error.why:
+            raise
+        why = "the store was last written by a version that kept no case entries"
+        raise UsageError(f"no case {values.short(case)} is on record: {why}") from None
+    records.close()
+    answered = None if window is None else f"{told['job']}@{told['window']['key']}"
+    question = {"at": told["at"], "why_not": answered}
+    told["entry"] = _note(environ, place, case, question, reason, now_us) if known else None
+    lines, fields = (words.lines, FIELDS) if window is None else (whynot.lines, WHY_NOT_FIELDS)
+    _print(told, form, lines(told), fields)
+    return 1 if told["damage"] else 0
+
+
+def _tell(
+    records: ReadOnlyStore, asked: Asked, place: Place, window: tuple[str, Wanted] | None
+) -> tuple[dict[str, Any], bool]:
+    """Return the answer, and whether the case is on record. Raises UsageError where there is nothing to tell."""
+    if window is not None:
         job = known_job(records, window[0], place)
         named = find_window(records, job, expecting(records, job), window[1])
-        (told, known), lines = whynot.answer(records, asked, job, named), whynot.lines
-        question["why_not"] = f"{job}@{named.key}"
-    records.close()
-    told["entry"] = _note(environ, place, case, question, reason, now_us) if known else None
-    _print(told, form, lines(told), FIELDS if window is None else WHY_NOT_FIELDS)
-    return 1 if told["damage"] else 0
+        return whynot.answer(records, asked, job, named)
+    found = explaining.explain(records, asked)
+    if found is None:
+        raise UsageError(_unknown(records, asked))
+    return found, True
 
 
 def _judge(case: str, reason: str | None) -> None:

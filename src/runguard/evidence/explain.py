@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runguard.errors import StoreError
 from runguard.evidence import beside, later, unknown
 from runguard.evidence.found import Asked, Found
 from runguard.evidence.quoting import Quotes
@@ -30,12 +29,7 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
     Raises StoreError where the store cannot be read. What is damaged is told, and the rest all the same.
     """
     quotes, moment = Quotes(reader), asked.moment
-    try:
-        found = Found(quotes, asked)
-    except StoreError as error:
-        if _is_older(error):
-            return None
-        raise
+    found = Found(quotes, asked)
     if not found.any:
         return None
     runs, touches = found.in_order(), found.touches()
@@ -57,14 +51,4 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
 
 def searched(reader: Reader) -> Searched:
     """Return how much there was to search for a case."""
-    try:
-        return Searched(*reader.rows("items_so_far")[0])
-    except StoreError as error:
-        if _is_older(error):
-            return Searched(0, 0, 0)
-        raise
-
-
-def _is_older(error: StoreError) -> bool:
-    """Tell whether the store is of a version that kept no case entries, and was not written to since."""
-    return "no such table" in error.why
+    return Searched(*reader.rows("items_so_far")[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runguard.evidence import later, quoting, ran, waiting
@@ -71,25 +71,33 @@ class Found:
 
     def _find(self) -> None:
         quotes, (case, moment, *_) = self._quotes, self._asked
+        if not moment.past:  # before the store is asked: what is taken in meanwhile must not be missed
+            self.files, self.unread = waiting.in_files(quotes.reader, case, moment.runs)
+        offsets: dict[str, set[int]] = {}
         for start_seq, records in quoting.of_case(quotes.reader, case).items():
             known = [each for each in records if not moment.past or each.received_us <= moment.at_us]
             run = ran.told(quotes, start_seq, moment) if known else None
             if run is not None:
-                self.runs[run["run_id"]] = run
-                said = [quotes.record(run["run_id"], each) for each in known]
-                self._said[run["run_id"]] = [each for each in said if each is not None]
+                run_id = run["run_id"]
+                self.runs[run_id] = run
+                said = [quotes.record(run_id, each) for each in known]
+                self._said[run_id] = [each for each in said if each is not None]
+                offsets[run_id] = {each.file_offset for each in known}
+        self._add_waiting(offsets)
         # What was erased since cannot be told as it was then, and an answer without it would be wrong.
         on_case = later.on_case(quotes, case, moment._replace(past=False))
         self.on_case = [entry for entry in on_case if moment.knows(entry)]
         self._find_removed(on_case)
         self.pieces = waiting.rejected(quotes.reader, case, moment)
-        if not moment.past:
-            self.files, self.unread = waiting.in_files(quotes.reader, case, moment.runs)
-            for file in self.files:
-                if file.said and self._has_run(file.run_id):
-                    self._said.setdefault(file.run_id, []).extend(file.said)
-                elif file.said:
-                    self.unread.append(f"{file.path} names this case, and its run is not on record: uncertain")
+
+    def _add_waiting(self, offsets: Mapping[str, set[int]]) -> None:
+        """Add what waits in files; `offsets` of each run are on record by now."""
+        for file in self.files:
+            said = [each for offset, each in file.said if offset not in offsets.get(file.run_id, ())]
+            if said and self._has_run(file.run_id):
+                self._said.setdefault(file.run_id, []).extend(said)
+            elif said:
+                self.unread.append(f"{file.path} names this case, and its run is not on record: uncertain")
 
     def _find_removed(self, on_case: Iterable[Entry]) -> None:
         """Find what was erased: that it was, and by which entry."""

@@ -33,7 +33,7 @@ class Waiting(NamedTuple):
 
     run_id: str
     path: str
-    said: list[Said]
+    said: list[tuple[int, Said]]  # each with the offset that it is to have on record
     torn: int
     unread_bytes: int
 
@@ -102,8 +102,9 @@ def _in_file(reader: Reader, case: str, path: str, run_id: str) -> Waiting:
     run = reader.run(run_id)
     progress = items.progress(reader, run.start_seq) if run is not None else None
     offset = progress.file_offset - progress.shift if progress is not None else 0
+    shift = progress.shift if progress is not None else 0
     needles = _spelled(case)
-    said: list[Said] = []
+    said: list[tuple[int, Said]] = []
     torn = 0
     tail = Tail(path)
     try:
@@ -116,7 +117,7 @@ def _in_file(reader: Reader, case: str, path: str, run_id: str) -> Waiting:
                 data = line.data if line.data is not None else line.head
                 if any(needle in data for needle in needles):
                     found = _judged(data, case)
-                    said += [found] if found is not None else []
+                    said += [(shift + line.offset, found)] if found is not None else []
                     torn += found is None and names(data, case)
             if not look.more:
                 break

@@ -150,6 +150,8 @@ def _ended(run: Facts, zone: str | None, clocks: Clocks) -> str:
     marks += [f"signal {run['signal']}"] if run["signal"] is not None else []
     marks += [str(run["why"])] if run["why"] else []
     marks += [f"suspect: {run['suspect']}"] if run["suspect"] else []
+    marks += [f"to make way for run {run['killed_by']}"] if run["killed_by"] else []
+    marks += [f"but it ended later: {run['late']['outcome']}"] if run["late"] else []
     at = f"{clocks.both(run['finished_at'], zone)} " if run["finished_at"] else ""
     outcome = str(run["outcome"]).replace("_", " ")
     return f"{at}{', '.join([outcome, *marks])}{numbers(each['entry'] for each in run['entries'][1:])}"
