@@ -19,7 +19,7 @@ _READ_BYTES = 64 << 10  # a pipe's size as it is made
 _LARGE_READ_BYTES = 1 << 20
 _LEAST_READ_BYTES = 2 << 10  # where there is hardly any memory
 _BUSY_BYTES, _BUSY_S = 256 << 10, 0.1  # a pipe through which so much comes in so short a time is busy
-_GATHER_S = 0.001
+_GATHER_S, _LEAST_GATHER_S = 0.001, 0.0001
 _NAMES = ("", "stdout", "stderr")
 
 
@@ -32,6 +32,7 @@ class _Source:
         "at_once",
         "capacity",
         "fd",
+        "gather_s",
         "had_little",
         "lean",
         "outlet",
@@ -47,6 +48,7 @@ class _Source:
         self.outlet = outlet
         self.at_once = _READ_BYTES
         self.had_little = False  # although it is busy
+        self.gather_s = _GATHER_S  # how long it is left alone then, to fill
         self.lean = False  # there was no memory to read more
         self.capacity = 0
         self.paused = False
@@ -61,6 +63,8 @@ class _Source:
         if self.lean:
             return
         if self.at_once == _LARGE_READ_BYTES:
+            if self.had_little:
+                self._adapt(length)
             self.had_little = length < _READ_BYTES
             return
         if now_s - self._recent_from_s > _BUSY_S:
@@ -69,6 +73,13 @@ class _Source:
         if self._recent_bytes > _BUSY_BYTES:
             self.at_once = _LARGE_READ_BYTES
             widen_pipe(self.fd)
+
+    def _adapt(self, gathered: int) -> None:
+        """Leave it alone for less time where it was nearly full meanwhile and its writer waited, else for more."""
+        if gathered > _LARGE_READ_BYTES // 2:
+            self.gather_s = max(self.gather_s / 2, _LEAST_GATHER_S)
+        elif gathered < _READ_BYTES:
+            self.gather_s = min(self.gather_s * 2, _GATHER_S)
 
     def ask_less(self) -> bool:
         """Read less at once from now on; return False where it is the least already."""
@@ -110,7 +121,7 @@ class Relay:
         """Take once what the readable pipe `fd` has, and pass it on."""
         source = self.sources[fd]
         if source.had_little:
-            time.sleep(_GATHER_S)  # or reader and writer of many small pieces would take turns, a piece at a time
+            time.sleep(source.gather_s)  # or reader and writer of many small pieces would take turns, a piece at a time
         if source.at_once == _LARGE_READ_BYTES and not source.passed and not self._pass_on(source):
             return
         while True:
