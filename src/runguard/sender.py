@@ -5,8 +5,8 @@ delays nobody: whoever started it kills it at a deadline, and it ends by itself 
 never holds the URL, nor the text of an exception, which may hold it.
 
 The request (see `heartbeat.client.message`): style, method, url, headers, summary, tail, omitted_bytes, payload, limit,
-deadline_s, delays_s, timeouts_s, answer_bytes. The result: verdict (accepted, undelivered, final), status, tries,
-detail, elapsed_s, body_limit, and answer: so many bytes of it as were asked for.
+deadline_s, delays_s, timeouts_s, answer_bytes, secrets. The result: verdict (accepted, undelivered, final), status,
+tries, detail, elapsed_s, body_limit, and answer: so many bytes of it as were asked for.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from runguard import __version__
 from runguard.heartbeat.address import split
 from runguard.heartbeat.body import Body, fit
 from runguard.heartbeat.redact import mask_bytes, mask_url, secrets_of
+from runguard.heartbeat.reply import body_limit, first_line, retry_after_s
 from runguard.heartbeat.styles import judge
 
 if TYPE_CHECKING:
@@ -132,26 +133,32 @@ class Delivery:
         url = self._request["url"]
         for _ in range(_REDIRECTS + 1):
             try:
-                response = self._send(session, url, body)
-            except ValueError as error:  # the malformed URLs of requests; of ours or of a proxy
+                prepared = self._prepared(session, url, body)
+            except ValueError as error:  # the malformed URLs of requests
+                return Answer("final", None, f"the URL cannot be requested: {type(error).__name__}")
+            try:
+                response = self._sent(session, prepared)
+            except requests.exceptions.InvalidHeader:
+                return Answer("retry", None, "the headers of the answer contradict each other")
+            except ValueError as error:
+                if _proxies(url):
+                    return Answer("retry", None, "the proxy that the environment names cannot be used")
                 return Answer("final", None, f"the URL cannot be requested: {type(error).__name__}")
             except requests.RequestException as error:
                 return Answer("retry", None, _why(error))
             except OSError:
                 return Answer("retry", None, "TLS: the CA bundle that the environment names cannot be read")
-            with response:
-                location = response.headers.get("Location")
-                if response.status_code in _REDIRECTED and location is not None:
-                    target = requests.compat.urljoin(url, location)
-                    if _origin(target) != _origin(url):
-                        where = mask_url(target)
-                        return Answer("final", response.status_code, f"redirects to {where}, which is not followed")
-                    url = target
-                    continue
+            location = response.headers.get("Location")
+            if response.status_code not in _REDIRECTED or location is None:
                 return self._judged(response)
+            target = _joined(url, location)
+            if _origin(target) != _origin(url):
+                where = mask_url(target)
+                return Answer("final", response.status_code, f"redirects to {where}, which is not followed")
+            url = target
         return Answer("final", response.status_code, f"redirects more than {_REDIRECTS} times")
 
-    def _send(self, session: requests.Session, url: str, body: bytes) -> requests.Response:
+    def _prepared(self, session: requests.Session, url: str, body: bytes) -> requests.PreparedRequest:
         import requests
 
         prepared = session.prepare_request(
@@ -161,13 +168,20 @@ class Delivery:
             prepared.headers.setdefault("Content-Type", "text/plain; charset=utf-8")
         elif prepared.method == "POST":
             prepared.headers["Content-Length"] = "0"  # without it the request is chunked, and ignored by servers
-        return session.send(
+        return prepared
+
+    def _sent(self, session: requests.Session, prepared: requests.PreparedRequest) -> requests.Response:
+        """Send, and return the answer with its body unread.
+
+        By the adapter: a session reads the whole body of a redirect, however long, even one that it is not to follow.
+        """
+        url = prepared.url or ""
+        return session.get_adapter(url).send(
             prepared,
-            allow_redirects=False,
             stream=True,
             timeout=tuple(self._request["timeouts_s"]),
             # With trust_env off, so that ~/.netrc is never read, these two are ours to look up.
-            proxies=requests.utils.get_environ_proxies(url),
+            proxies=_proxies(url),
             verify=_ca_bundle(),
         )
 
@@ -176,15 +190,32 @@ class Delivery:
         wanted_bytes: int = self._request["answer_bytes"]
         answer = _beginning(response, max(_ANSWER_BYTES, wanted_bytes))
         verdict = judge(self._request["style"], status, answer)
-        said = _printable(mask_bytes(answer[:_ANSWER_BYTES], secrets_of({}, self._request["url"])))
+        secrets = (*self._request["secrets"], *secrets_of({}, self._request["url"]))
+        said = first_line(mask_bytes(answer[:_ANSWER_BYTES], secrets))
         return Answer(
             verdict,
             status,
             f"HTTP {status}" + (f": {said}" if verdict != "accepted" and said else ""),
-            _retry_after_s(response.headers),
-            _number(response.headers.get("Ping-Body-Limit")),
+            retry_after_s(response.headers),
+            body_limit(response.headers),
             answer[:wanted_bytes].decode("utf-8", "replace"),
         )
+
+
+def _proxies(url: str) -> dict[str, str]:
+    import requests
+
+    return requests.utils.get_environ_proxies(url)
+
+
+def _joined(url: str, location: str) -> str:
+    """Return where a redirect leads; what cannot be read leads elsewhere."""
+    import requests
+
+    try:
+        return requests.compat.urljoin(url, location)
+    except ValueError:
+        return location
 
 
 def _ca_bundle() -> str | bool:
@@ -205,19 +236,23 @@ def _session() -> requests.Session:
 
 
 def _beginning(response: requests.Response, most_bytes: int) -> bytes:
-    """Return at most so much of the body; what cannot be read in time is left unread."""
+    """Return at most so much of the body; what has not come in _ANSWER_S is left unread."""
+    answer = bytearray()
+    reading = threading.Thread(target=_read, args=(response, most_bytes, answer), daemon=True)
+    reading.start()
+    reading.join(_ANSWER_S)
+    return bytes(answer[:most_bytes])
+
+
+def _read(response: requests.Response, most_bytes: int, answer: bytearray) -> None:
     import requests
 
-    answer = bytearray()
-    until = time.monotonic() + _ANSWER_S
-    try:
+    # The status is known: judge by what came.
+    with contextlib.suppress(requests.RequestException, OSError):
         for byte in response.iter_content(1):  # not more at once: it would wait until it has as many
             answer += byte
-            if len(answer) >= most_bytes or time.monotonic() > until:
+            if len(answer) >= most_bytes:
                 break
-    except requests.RequestException:
-        pass  # the status is known: judge by what came
-    return bytes(answer)
 
 
 def _why(error: BaseException) -> str:
@@ -255,30 +290,6 @@ def _origin(url: str) -> tuple[str, str, str]:
     port = address.authority.rpartition("@")[2].rpartition("]")[2].rpartition(":")[2]
     named = port if port.isdigit() else ""
     return address.scheme, address.host, named or {"http": "80", "https": "443"}.get(address.scheme, "")
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a server asks to wait, 0 if none; a date counts from the server's own."""
-    from email.utils import parsedate_to_datetime
-
-    text = headers.get("Retry-After")
-    seconds = _number(text)
-    if text is None or seconds is not None:
-        return float(seconds or 0)
-    try:
-        return (parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def _printable(answer: bytes) -> str:
-    """Return the first line of an answer, cut to 60 characters that are safe on a terminal."""
-    line = answer.strip().partition(b"\n")[0][:60].decode("ascii", "replace")
-    return "".join(character for character in line if " " <= character < "\x7f")
 
 
 def _print(result: Mapping[str, Any]) -> None:

@@ -91,6 +91,20 @@ def test_a_check_created_by_its_ping_is_accepted():
 OK = answer(200, b"OK")
 
 
+def contradict(connection, over):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nOK")
+
+
+def stall(connection, over):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nOK")
+    over.wait(60)
+
+
+def redirect_without_end(connection, over):
+    connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/\r\n\r\n")
+    endless(connection, over)
+
+
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
@@ -113,6 +127,8 @@ OK = answer(200, b"OK")
         ([answer(409, b"ambiguous slug"), OK], ("final", 409, 1)),
         ([answer(200, b"OK (not found)"), OK], ("final", 200, 1)),
         ([answer(403), OK], ("final", 403, 1)),
+        ([answer(103), OK], ("accepted", 200, 2)),
+        ([contradict, OK], ("accepted", 200, 2)),
         ([endless], ("accepted", 200, 1)),
     ],
     ids=lambda value: str(value) if isinstance(value, tuple) else "",
@@ -235,6 +251,25 @@ def test_a_redirect_loop_ends():
     assert len(monitor.requests) == 4
 
 
+def test_the_body_of_a_redirect_is_not_read():
+    with Misbehaving([redirect_without_end]) as monitor:
+        result = send(monitor.url("/x"))
+    assert outcome(result) == ("final", 302, 1)
+
+
+def test_a_redirect_to_what_is_no_address_is_not_followed():
+    with Misbehaving([answer(302, Location="http://[elsewhere")]) as monitor:
+        result = send(monitor.url("/x"))
+    assert outcome(result) == ("final", 302, 1)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for():
+    with Misbehaving([stall]) as monitor:
+        result = send(monitor.url("/x"), timeouts_s=(60, 60), deadline_s=30)
+    assert outcome(result) == ("accepted", 200, 1)
+    assert result["elapsed_s"] < 20  # it would have hung until its deadline
+
+
 @pytest.mark.parametrize(("steps", "status"), [([drip], None), ([hang], None), ([answer(503), drip], 503)])
 def test_it_ends_by_itself_at_its_deadline(steps, status):
     with Misbehaving(steps) as monitor:
@@ -263,6 +298,12 @@ def test_an_answer_that_repeats_the_url_is_masked():
     with Misbehaving([answer(404, f"no check {UUID}\nmore".encode())]) as monitor:
         result = send(monitor.url(f"/ping/{UUID}"))
     assert result["detail"] == "HTTP 404: no check ***"
+
+
+def test_an_answer_that_repeats_what_else_is_secret_is_masked():
+    with Misbehaving([answer(404, b"no key hunter22")]) as monitor:
+        result = send(monitor.url("/x"), secrets=("hunter22",))
+    assert result["detail"] == "HTTP 404: no key ***"
 
 
 def test_an_answer_with_escapes_is_made_printable():
@@ -295,6 +336,15 @@ def test_a_proxy_of_the_environment_is_used():
         result = send("http://monitor.example/x", environ={"http_proxy": proxy.url(""), "NO_PROXY": ""})
     assert outcome(result) == ("accepted", 200, 1)
     assert proxy.requests[0].headers["host"] == "monitor.example"
+
+
+@pytest.mark.parametrize("proxy", ["http://user:hunter22@h:99999999", "foo://user:hunter22@h", "http://"])
+def test_a_proxy_that_cannot_be_used_is_no_fault_of_the_url(proxy):
+    result = send("http://monitor.example/x", environ={"http_proxy": proxy, "NO_PROXY": ""})
+    assert (outcome(result), result["detail"]) == (
+        ("undelivered", None, 4),
+        "the proxy that the environment names cannot be used",
+    )
 
 
 def test_no_proxy_of_the_environment_is_kept():

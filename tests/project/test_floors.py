@@ -35,6 +35,7 @@ FLOORS = {
     "heartbeat.slot": 1,
     "heartbeat.patience": 1,
     "heartbeat.redact": 1,
+    "heartbeat.reply": 1,
     "heartbeat.styles": 1,
     "heartbeat.targets": 1,
     "printable": 1,

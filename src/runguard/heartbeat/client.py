@@ -86,11 +86,13 @@ def message(
     delays_s: Sequence[float] | None = None,
     timeouts_s: tuple[float, float] | None = None,
     answer_bytes: int = 0,
+    secrets: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return what the helper is asked; `body_limit` is the lower of the setting and what the server last said.
 
     `deadline_s` is how long `collect` will wait. The helper ends a little earlier, with an account of its tries. Left
-    out, `delays_s` and `timeouts_s` are DELAYS_S and TIMEOUTS_S. At most `answer_bytes` of the answer come back.
+    out, `delays_s` and `timeouts_s` are DELAYS_S and TIMEOUTS_S. At most `answer_bytes` of the answer come back;
+    `secrets`, beside those of the URL, are masked in what is said of it.
     """
     return {
         "style": style,
@@ -106,6 +108,7 @@ def message(
         "delays_s": DELAYS_S if delays_s is None else delays_s,
         "timeouts_s": TIMEOUTS_S if timeouts_s is None else timeouts_s,
         "answer_bytes": answer_bytes,
+        "secrets": secrets,
     }
 
 

@@ -14,4 +14,6 @@ def judge(status: int, body: bytes) -> str:
         if answer == b"ok (not found)":
             return "final"
         return "retry" if answer == b"ok (rate limited)" else "accepted"
+    if status < 200:  # not the answer, only what was said before it
+        return "retry"
     return "retry" if status in _RETRIED or status >= 500 else "final"
