@@ -16,6 +16,7 @@ from shell import Shell
 
 CHECK = "0b1cfa3e-64a7-4c15-a1a6-62ac15ad21a5"
 LETTERS = 'schedule = "30 2 * * *"\ntimezone = "Europe/London"\ngrace = "10m"\n'
+NO_CHECK = "HTTP 200, and what came with it describes no check; see ping_api_url"
 EXPECTED = {"schedule": "30 2 * * *", "tz": "Europe/London", "grace": 600}
 
 
@@ -173,9 +174,13 @@ def test_a_dry_run_shows_what_would_be_sent(shell: Shell) -> None:
         ([answer(503, Retry_After="3600")], "the server fails: HTTP 503"),
         ([answer(302, Location="http://elsewhere.example/")],
          "HTTP 302 (redirects to http://elsewhere.example/…, which is not followed)"),
-        ([answer(200, b"<html>")], "HTTP 200, and what came with it describes no check; see ping_api_url"),
+        ([answer(200, b"<html>")], NO_CHECK),
+        ([answer(200, b"[" * 5000)], NO_CHECK),
+        ([answer(204)], "HTTP 204, and what came with it describes no check; see ping_api_url"),
+        ([answer(200, b'{"schedule": "* * * * *", "tz": "Europe/London", "grace": 600}')],
+         "the server keeps schedule '* * * * *' in place of what was sent"),
     ],
-    ids=["400", "401", "403", "404", "503", "302", "no JSON"],
+    ids=["400", "401", "403", "404", "503", "302", "no JSON", "deep JSON", "204", "another schedule"],
 )  # fmt: skip
 def test_an_answer_is_put_into_words(shell: Shell, steps: list, said: str) -> None:  # type: ignore[type-arg]
     with Misbehaving(steps) as server:
@@ -184,6 +189,17 @@ def test_an_answer_is_put_into_words(shell: Shell, steps: list, said: str) -> No
         assert all(request.body for request in server.requests)  # never without it: that would make an empty check
     assert done.returncode == 1
     assert done.stdout.endswith(f"is not as it should be: {said}\n")
+
+
+@pytest.mark.parametrize("status", [200, 401, 404, 500])
+def test_a_server_that_repeats_its_secrets_does_not_get_them_shown(shell: Shell, status: int) -> None:
+    said = f'{{"error": "{KEY} is no key of {CHECK}", "grace": "{KEY}{CHECK}"}}'.encode()
+    with Misbehaving([answer(status, said, Retry_After="3600")]) as server:
+        configure(shell, f'{LETTERS}ping = "{server.url(f"/ping/{CHECK}")}"\n')
+        done = shell("ping", "--sync", "letters")
+    assert done.returncode == 1
+    assert "***" in done.stdout
+    assert (KEY in done.stdout, CHECK[:13] in done.stdout) == (False, False)
 
 
 def test_a_server_without_room_says_so(shell: Shell) -> None:

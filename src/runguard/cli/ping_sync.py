@@ -17,7 +17,7 @@ from runguard.heartbeat import client, management
 from runguard.heartbeat.client import Sent
 from runguard.heartbeat.event import Request
 from runguard.heartbeat.management import Check, Wish
-from runguard.heartbeat.redact import mask_url
+from runguard.heartbeat.redact import mask_text, mask_url, secrets_of
 from runguard.heartbeat.targets import targets_of
 from runguard.instant import SECOND_US, span
 from runguard.printable import line as safe
@@ -172,17 +172,20 @@ def _synced(environ: dict[str, str], job: str, server: Server, wish: Wish) -> di
     if sent.verdict != "accepted":
         error = said.get("error") if said else None
         why = error if isinstance(error, str) else sent.detail.removeprefix(f"HTTP {sent.status}").removeprefix(": ")
+        why = mask_text(why, _secrets(server))
         return {"action": "failed", "http_status": sent.status, "detail": management.words(sent.status, why, check)}
     if said is None:
         why = f"HTTP {sent.status}, and what came with it describes no check; see ping_api_url"
         return {"action": "failed", "http_status": sent.status, "detail": why}
     url = said.get("ping_url")
     made = url if isinstance(url, str) and "://" in url else ""
-    doubts = [wish.remark, *_kept_otherwise(wish, said), *_address_doubts(server, made)]
+    otherwise = list(_kept_otherwise(wish, said))
+    doubts = [wish.remark, *otherwise, *_address_doubts(server, made)]
     if sent.status == 201 and made and not _integrated(environ, job, server, made):
         doubts.append("it could not be given the project's integrations: it alarms nobody yet")
-    action = "failed" if _is_elsewhere(server, made) else "created" if sent.status == 201 else "updated"
-    facts = {"action": action, "http_status": sent.status, "detail": "; ".join(filter(None, doubts))}
+    action = "failed" if otherwise or _is_elsewhere(server, made) else "created" if sent.status == 201 else "updated"
+    detail = mask_text("; ".join(filter(None, doubts)), _secrets(server))
+    facts = {"action": action, "http_status": sent.status, "detail": detail}
     return {**facts, "check": mask_url(made)} if made else facts
 
 
@@ -215,15 +218,20 @@ def _ask(environ: dict[str, str], server: Server, check: Check, body: dict[str, 
     """Send one request through the helper process and return its answer; nothing is sent without its body."""
     headers = (("X-Api-Key", server.key), ("Content-Type", "application/json"))
     request = Request("POST", management.endpoint(server.base, check), headers, payload=json.dumps(body))
-    message = client.message("plain", request, answer_bytes=_ANSWER_BYTES)
+    message = client.message("plain", request, answer_bytes=_ANSWER_BYTES, secrets=_secrets(server))
     return client.collect(client.launch(message, environ))
+
+
+def _secrets(server: Server) -> tuple[str, ...]:
+    """Return what no text of a server may repeat: the key, and what is secret in the address of the check."""
+    return (server.key, *secrets_of({}, server.address))
 
 
 def _read(sent: Sent) -> dict[str, Any] | None:
     """Return the JSON of an answer; None where it has something else: a page, say, of whoever else is there."""
     try:
-        said = json.loads(sent.answer or "{}")
-    except ValueError:
+        said = json.loads(sent.answer)
+    except (ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) else None
 
