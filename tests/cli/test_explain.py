@@ -97,7 +97,8 @@ def test_a_case_that_is_not_on_record_is_unknown_and_leaves_no_trace(touched: Sh
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "runguard: explain: no case 'Jane Doe' is on record: 2 case entries of 1 run were searched, for exactly this "
-        "id; to ask why it was not handled: --why-not JOB@WINDOW\n"
+        "id; of 1 of these runs not all that they wrote is on record; to ask why it was not handled: --why-not "
+        "JOB@WINDOW\n"
     )
     assert len(ledger(touched)) == 3
 

@@ -13,7 +13,7 @@ import pytest
 from casework import INTENT, RESULT, asked, put, text, told
 from entries import WINDOW, run_id
 from runguard.evidence import words
-from runguard.evidence.explain import explain, searched
+from runguard.evidence.explain import entries_of, explain, searched
 from runguard.guard.intake import Intake
 from runguard.store.sqlite import open_reader
 from shell import Shell
@@ -128,6 +128,12 @@ def test_a_late_end_of_a_run_that_was_taken_for_lost_is_told(shell: Shell, start
     assert line == "Ended    lost, the guard is gone, but it ended later: succeeded (entries 2, 3)"
 
 
+def test_every_entry_that_it_speaks_of_is_named(touched: Shell) -> None:
+    touched.write(("hold", "2026-03-30T09:00:00Z", {"about": [{"case": "HB-1042"}], "reason": "x"}))
+    touched.write(("hold", "2026-03-30T09:00:00Z", {"about": [{"case": "HB-9"}], "reason": "x"}))
+    assert entries_of(told(touched, "HB-1042")) == [1, 2, 3]
+
+
 def test_hostile_text_is_left_to_who_prints(shell: Shell, started: Make) -> None:
     shell.write(started(1))
     put(shell, run_id(1), *of("HB-\n1", {**INTENT, "reason": "\x1b[2J"}))
@@ -179,10 +185,15 @@ def test_a_result_without_an_intent_is_told(shell: Shell, started: Make) -> None
         ({"rejected": 3}, "3 lines of run 1 were rejected: what they say is not known (entries 1, 2)"),
         ({"beyond_bytes": 4096}, "4,096 bytes of run 1 were over the limit and are not on record (entries 1, 2)"),
         ({"pending_bytes": 12}, "12 bytes of run 1 are not on record yet (entries 1, 2)"),
+        (
+            {"removed": True},
+            "the file of case entries of run 1 was removed before all of it was read: what it said is "
+            "not known (entries 1, 2)",
+        ),
     ],
 )
 def test_what_else_the_run_said_is_not_known(
-    shell: Shell, started: Make, finished: Make, fields: dict[str, int], text: str
+    shell: Shell, started: Make, finished: Make, fields: dict[str, Any], text: str
 ) -> None:
     shell.write(started(1))
     put(shell, run_id(1), *of("HB-1", INTENT, RESULT))
@@ -522,7 +533,7 @@ def test_a_window_was_missing_until_it_was_waived(month: Shell) -> None:
 def test_a_case_that_was_not_on_record_then_is_not_told(touched: Shell) -> None:
     with open_reader(str(touched.state / "db" / "runguard.sqlite")) as reader:
         assert explain(reader, asked(touched, "HB-1042", at="2026-03-29T01:30:06Z")) is None
-        assert searched(reader) == (2, 1, 0)
+        assert searched(reader) == (2, 1, 1)
 
 
 # Damage

@@ -143,13 +143,13 @@ def _grace_us(environ: dict[str, str], place: Place, job: str) -> int:
 
 def _unknown(records: ReadOnlyStore, asked: Asked) -> str:
     """Return that a case is not on record, and what was searched. No other case is named: they are of other people."""
-    entries, runs, rejected = explaining.searched(records)
+    entries, runs, partly = explaining.searched(records)
     then = f" by {rfc3339(asked.moment.at_us)}" if asked.moment.past else ""
-    searched = f"{entries:,} case entries of {runs:,} run{'s' * (runs != 1)}"
-    pieces = f" and {rejected:,} rejected lines" if rejected else ""
+    searched = f"{entries:,} case entries of {runs:,} run{'s' * (runs != 1)} were searched, for exactly this id"
+    left = f"; of {partly:,} of these runs not all that they wrote is on record" if partly else ""
     return (
-        f"no case {values.short(asked.case)} is on record{then}: {searched}{pieces} were searched, for exactly this id;"
-        " to ask why it was not handled: --why-not JOB@WINDOW"
+        f"no case {values.short(asked.case)} is on record{then}: {searched}{left}; to ask why it was not handled:"
+        " --why-not JOB@WINDOW"
     )
 
 

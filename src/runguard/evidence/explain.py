@@ -16,11 +16,11 @@ from runguard.store.reads import Reader
 
 
 class Searched(NamedTuple):
-    """How much was searched."""
+    """How much was searched: `partly` of the runs have written what is not on record, or not yet."""
 
     entries: int
     runs: int
-    rejected: int
+    partly: int
 
 
 def explain(reader: Reader, asked: Asked) -> Facts | None:
@@ -47,6 +47,16 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
         ],
         "damage": quotes.damage,
     }
+
+
+def entries_of(told: Facts) -> list[int]:
+    """Return every entry of the ledger that an explanation speaks of, ascending."""
+    found = {each["entry"] for run in told["runs"] for each in run["entries"]}
+    found |= {run["list_entry"] for run in told["runs"] if run["list_entry"] is not None}
+    found |= {each["entry"] for each in told["later"]}
+    found |= {touch["removed_by"] for touch in told["touches"] if touch["removed_by"] is not None}
+    found |= {entry for each in told["unknown"] for entry in each["entries"]}
+    return sorted(found)
 
 
 def searched(reader: Reader) -> Searched:

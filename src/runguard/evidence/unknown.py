@@ -109,6 +109,11 @@ def _of_run(run: Facts) -> Iterator[Facts]:
     if items.get("pending_bytes"):
         text = f"{items['pending_bytes']:,} bytes of {name(run)} are not on record yet"
         yield _fact("pending", text, number, entries)
+    if items.get("removed"):
+        text = (
+            f"the file of case entries of {name(run)} was removed before all of it was read: what it said is not known"
+        )
+        yield _fact("removed", text, number, entries)
     if run["outcome"] in _DOUBTFUL:
         why = f" ({run['why']})" if run["why"] else ""
         said = "is still running" if run["outcome"] == "running" else f"was {run['outcome'].replace('_', ' ')}"

@@ -132,7 +132,7 @@ def _judge(run: Facts, touches: list[Facts], *, doubtful: bool) -> tuple[str, st
             reason = states[state]["reason"]
             return verdict, because + (f": {spoken.plain(reason)}" if reason is not None and state != "done" else "")
     items = run["items"] or {}
-    if doubtful or any(items.get(key) for key in ("rejected", "beyond_bytes", "pending_bytes")):
+    if doubtful or any(items.get(key) for key in ("rejected", "beyond_bytes", "pending_bytes", "removed")):
         return UNCERTAIN, "it says nothing of the case, and not all that it wrote could be read: uncertain"
     if run["outcome"] == "running":
         return UNDER_WAY, "it is still running and has said nothing of the case so far"

@@ -506,8 +506,11 @@ SELECT id, received_us FROM item
 WHERE id > :after AND id < :beyond AND received_us <= :until_us ORDER BY id DESC LIMIT 1
 
 -- name: items_so_far
--- How many case entries are on record, of how many runs, and how many lines were none.
-SELECT coalesce(sum(entries), 0), count(1), coalesce(sum(rejected), 0) FROM item_run
+-- How many case entries are on record, of how many runs, and of how many of these not all that was written is.
+SELECT
+    coalesce(sum(entries), 0), count(1),
+    coalesce(sum(CASE WHEN rejected > 0 OR beyond_bytes > 0 OR complete = 0 THEN 1 ELSE 0 END), 0)
+FROM item_run
 
 -- name: bearing_at
 -- Whether an entry is indexed as being about something.
