@@ -158,13 +158,34 @@ def test_what_is_remembered_is_private_and_names_no_target(desk: Desk) -> None:
     assert "s3cret" not in str(memory) + memory.read_text()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"levels": 3}', "\x00" * 100], ids=repr)
+DAMAGED = {
+    "empty": "",
+    "torn": "{",
+    "a list": "[]",
+    "other levels": '{"levels": 3}',
+    "NUL": "\x00" * 100,
+    "no number": '{"levels": {}, "said": "2026-03-01T09:00:00Z", "repeats": 1e400}',
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_a_memory_that_is_damaged_is_said_and_told_over(desk: Desk, content: str) -> None:
     desk.check(a="critical")
     [memory] = desk.memories()
     memory.write_text(content)
     [said] = desk.check(a="critical")
-    assert said.startswith(f"{memory}: ")
+    assert said == f"{memory}: it is damaged; what is wrong is told again"
+    assert desk.check(a="critical") == []
+    assert desk.events == ["problem:critical"] * 2
+
+
+def test_a_memory_that_is_no_file_is_replaced(desk: Desk) -> None:
+    desk.check(a="critical")
+    [memory] = desk.memories()
+    memory.unlink()
+    os.mkfifo(memory, 0o600)
+    assert desk.check(a="critical") == [f"{memory}: it is no regular file; what is wrong is told again"]
     assert desk.check(a="critical") == []
     assert desk.events == ["problem:critical"] * 2
 

@@ -18,6 +18,7 @@ from runguard import paths, private
 from runguard.coverage.levels import UNKNOWN
 from runguard.coverage.notices import Said, notice
 from runguard.errors import UnsafeError
+from runguard.heartbeat import ownfiles
 from runguard.heartbeat.delivering import DEADLINE_S, deliver, is_url
 from runguard.heartbeat.redact import mask_url
 from runguard.instant import SECOND_US, from_rfc3339, rfc3339
@@ -57,15 +58,16 @@ class Memory:
     def read(self) -> Said | None:
         """Return what was told last, or None. Raises OSError or ValueError."""
         try:
-            with open(self.path, "rb") as file:
-                told = json.loads(file.read(_LARGEST_BYTES))
+            with open(ownfiles.opened(self.path), "rb") as file:
+                content = file.read(_LARGEST_BYTES)
         except FileNotFoundError:
             return None
         try:
+            told = json.loads(content)
             levels = {str(job): str(level) for job, level in told["levels"].items()}
             return Said(levels, from_rfc3339(told["said"]), int(told["repeats"]))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{type(error).__name__}: {error}") from None
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+            raise ValueError("it is damaged") from None
 
     def write(self, said: Said) -> None:
         """Remember what was told. Raises OSError."""
