@@ -184,6 +184,22 @@ def test_what_a_monitor_answers_is_on_record_and_never_the_jobs_status(shell: Sh
     assert CHECK not in done.stderr
 
 
+def test_the_ping_of_a_run_that_the_journal_had_to_take_is_said_to_be_unrecorded(shell: Shell) -> None:
+    shell("run", "-j", "x", "--", "true")
+    store, kept = shell.state / "db" / "runguard.sqlite", shell.state / "db" / "kept"
+
+    def mend() -> None:
+        kept.replace(store)
+
+    with Misbehaving([answer(200, b"OK")], look=mend) as monitor:
+        store.rename(kept)
+        store.write_bytes(b"no database")
+        done = shell("run", "-j", "x", "--ping", monitor.url(f"/ping/{CHECK}"), "--", "true")
+    *_, last = done.stderr.splitlines()
+    assert last == "runguard: x: the run waits in the journal; what became of its ping is not recorded"
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("step", [hang, drip], ids=["hang", "drip"])
 def test_a_monitor_that_hangs_delays_no_command_and_no_lock_and_is_given_up(shell: Shell, step) -> None:  # type: ignore[no-untyped-def]
     with Misbehaving([step]) as monitor:

@@ -221,7 +221,9 @@ class Books:
             return
         try:
             store = self._store()
-            if pings:
+            if pings and store.run(self._start.run_id) is None:
+                self._voice("the run waits in the journal; what became of its ping is not recorded")
+            elif pings:
                 store.record_pings(self._start.run_id, pings)
             for run_id, ping in late:
                 if store.run(run_id) is not None:
