@@ -288,10 +288,25 @@ def test_a_damaged_slot_is_kept_aside_said_and_status_1(shell: Shell) -> None:
     put(shell, f"http://127.0.0.1:9/ping/{CHECK}")
     [path] = spool.waiting(str(shell.state / "spool"))
     Path(path).write_bytes(b"{}")
+    done = shell("ping", "--dry-run")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"runguard: {path}: it cannot be read, and would be kept aside\n"
     done = shell("ping")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"runguard: {path}: it is damaged; kept as {path}.damaged, and not sent\n"
     assert shell("ping").returncode == 0
+
+
+def test_without_the_key_of_the_spool_an_outcome_stays_with_the_reason(shell: Shell) -> None:
+    put(shell, f"http://127.0.0.1:9/ping/{CHECK}")
+    key = shell.state / "spool" / "key"
+    key.unlink()
+    key.mkdir()
+    configure(shell, f"http://127.0.0.1:9/ping/{CHECK}")
+    done = shell("ping")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.endswith(f" kept: {key.parent}: it is no regular file\n")
+    assert len(left(shell)) == 1
 
 
 def test_a_spool_that_others_can_write_to_is_refused(shell: Shell) -> None:

@@ -51,6 +51,7 @@ def deliver(
     paths = [path for path in spool.waiting(directory) if jobs is None or spool.job_of(path) in jobs]
     damaged: list[str] = []
     if dry_run:
+        damaged += [f"{path}: it cannot be read, and would be kept aside" for path in paths if not spool.look(path)]
         outcomes = [
             _foretold(environ, place, each, now_us)
             for each in spool.slots(directory)
@@ -165,9 +166,12 @@ def _target(environ: dict[str, str], place: Place, slot: Slot) -> tuple[Target, 
     given = {"ping": slot.source} if slot.source.startswith("file:") else {}
     settings, problems = config.effective(given, environ, place.loaded, slot.job)
     found = targets_of(settings)
-    for target in found.targets:
-        if spool.address(place.kept.spool, *target.addresses) == slot.address:
-            return target, settings
+    try:
+        for target in found.targets:
+            if spool.address(place.kept.spool, *target.addresses) == slot.address:
+                return target, settings
+    except OSError as error:
+        return f"{place.kept.spool}: {reason(error)}"
     if slot.source == "--ping":
         return "its address was an option of the run, and is not stored: the job's next run sends it"
     for why in (*(each.text for each in problems if each.breaks in ("ping", "that ping")), *found.flaws):
