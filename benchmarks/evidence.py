@@ -9,12 +9,11 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import explaining
+from benchmarks import explaining, verifying
 from benchmarks.table import show
 from runguard.evidence import lists
 from runguard.evidence.tally import Tally
@@ -36,22 +35,21 @@ _BEGAN_US = 1_735_689_600 * SECOND_US  # 2025-01-01T00:00:00Z
 
 def measure(directory: Path) -> None:
     """Fill a store below `directory`, and print what it takes to add to it and to ask it."""
-    path = directory / "db" / "runguard.sqlite"
-    path.parent.mkdir(parents=True, mode=0o700)
-    directory.chmod(0o700)
-    with _open(path) as store:
-        _register(store)
-        runs = [_run(store, day) for day in range(DAYS)]
     for name, ordered in (("each day the same cases, in order", True), ("cases without any order", False)):
-        _fill(path, runs, ordered=ordered)
+        state = directory / ("ordered" if ordered else "unordered")
+        path = state / "db" / "runguard.sqlite"
+        path.parent.mkdir(parents=True, mode=0o700)
+        state.chmod(0o700)
+        runs = _fill(path, ordered=ordered)
+        verified = verifying.whole(state)
         entries = DAYS * CASES
         per_entry = path.stat().st_size / entries
         with _open(path) as store:
-            rate, longest_s = _take_in(store, directory, ordered=ordered)
+            rate, longest_s = _take_in(store, state, ordered=ordered)
             found_ms = _find(store, ordered=ordered)
         asked = explaining.some(path, runs, CASES, _LOOKUPS)
         told_ms = explaining.inside(path, asked, _BEGAN_US + DAYS * DAY_S * SECOND_US)
-        commands_ms = explaining.whole(directory, asked)
+        commands_ms = explaining.whole(state, asked)
         rows = [
             ("taken in, entries a second", f"{rate:,.0f}", "25,000"),
             ("longest hold of the write lock, ms", f"{longest_s * 1000:.0f}", "150"),
@@ -59,6 +57,7 @@ def measure(directory: Path) -> None:
             ("finding one case, 99th percentile, ms", f"{found_ms[int(len(found_ms) * 0.99)]:.2f}", "10"),
             *explaining.rows("explaining one case", told_ms, "10"),
             *explaining.rows("runguard explain as a whole command", commands_ms, "250"),
+            *verifying.rows(verified),
             ("bytes of the store for each entry", f"{per_entry:.0f}", ""),
             ("bytes of the job's line", f"{len(_line(1, 'HB-000001', 'intent')):.0f}", ""),
         ]
@@ -76,9 +75,8 @@ def _register(store: Store) -> None:
         tx.append("job.changed", _BEGAN_US - SECOND_US, fields)
 
 
-def _run(store: Store, day: int) -> tuple[int, str]:
-    """Record the run of a day; return the entry of its start, and its id."""
-    run_id = str(uuid.uuid4())
+def _run(store: Store, day: int, run_id: str, list_sha256: str | None) -> int:
+    """Record the run of a day, whose entries have that list; return the entry of its start."""
     due_us = _BEGAN_US + day * DAY_S * SECOND_US
     minute = rfc3339(due_us)[:16]
     window = {
@@ -95,7 +93,7 @@ def _run(store: Store, day: int) -> tuple[int, str]:
         "commit": "c" * 40, "python": "3.11.2", "remarks": [],
     }  # fmt: skip
     items = {**dict.fromkeys(Tally._fields, 0), "entries": CASES, "cases": CASES, "done": CASES, "bytes": 1,
-             "expected": None, "list_sha256": "ee" * 32, "rejected_sha256": None}  # fmt: skip
+             "expected": None, "list_sha256": list_sha256, "rejected_sha256": None}  # fmt: skip
     stream = {"bytes": 0, "sha256": "0" * 64, "omitted_bytes": 0}
     finish = {
         "run_id": run_id, "outcome": "succeeded", "exit_status": 0, "returned": 0, "signal": None, "why": None,
@@ -106,7 +104,7 @@ def _run(store: Store, day: int) -> tuple[int, str]:
         start["number"] = store.next_number()
         seq = tx.append("run.start", due_us + SECOND_US, start).seq
         tx.append("run.finish", due_us + 100 * SECOND_US, finish)
-    return seq, run_id
+    return seq
 
 
 def _case(n: int, chance: random.Random, *, ordered: bool) -> str:
@@ -119,40 +117,42 @@ def _line(n: int, case: str, phase: str) -> bytes:
     return json.dumps({**head, "rule": {"id": "R7", "version": "3"}, **said}, separators=(",", ":")).encode()
 
 
-def _fill(path: Path, runs: list[tuple[int, str]], *, ordered: bool) -> None:
-    """Write the tables directly: all of it through the ledger would take minutes."""
-    database = sqlite3.connect(path, isolation_level=None)
-    for pragma in ("synchronous = OFF", "journal_mode = OFF", "cache_size = -200000"):
-        database.execute(f"PRAGMA {pragma}")
-    for trigger in ("item_is_never_deleted", "item_list_is_never_deleted"):
-        database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-    database.execute("BEGIN")
-    for table in ("item", "item_list", "item_run", "item_open"):
-        database.execute(f"DELETE FROM {table}")
-    chance = random.Random(1)
-    for start_seq, run_id in runs:
-        rows = list(_rows(start_seq, run_id, chance, ordered=ordered))
-        database.executemany(
-            "INSERT INTO item (id, case_id, said, file_offset, received_us, line) VALUES (?, ?, ?, ?, ?, ?)", rows
-        )
-        digests = [sha256(row[5]).digest() for row in rows]
-        pieces = [
-            (lists.number(start_seq, at + 1), b"".join(digests[at : at + lists.GROUP]))
-            for at in range(0, len(digests), lists.GROUP)
-        ]
-        database.executemany("INSERT INTO item_list VALUES (?, ?)", pieces)
-        totals = (start_seq, 1, 0, len(rows), CASES, CASES, 0, 0, 0, 0, 0, None, 0, len(rows), 1)
-        database.execute(f"INSERT INTO item_run VALUES ({', '.join('?' * len(totals))})", totals)
-    database.execute("COMMIT")
-    database.execute("VACUUM")
-    database.close()
+def _fill(path: Path, *, ordered: bool) -> list[tuple[int, str]]:
+    """Write a year; return the entry and the id of each start. Case entries go into the tables directly."""
+    with _open(path) as store:
+        _register(store)
+        database = sqlite3.connect(path, isolation_level=None)
+        for pragma in ("synchronous = OFF", "cache_size = -200000"):
+            database.execute(f"PRAGMA {pragma}")
+        chance = random.Random(1)
+        runs = []
+        for day in range(DAYS):
+            run_id = str(uuid.uuid4())
+            rows = list(_rows(run_id, chance, ordered=ordered))
+            run_list = lists.RunList()
+            pieces = run_list.extend(row[-1] for row in rows)
+            start_seq = _run(store, day, run_id, run_list.sha256())
+            database.execute("BEGIN")
+            database.executemany(
+                "INSERT INTO item (id, case_id, said, file_offset, received_us, line) VALUES (?, ?, ?, ?, ?, ?)",
+                ((lists.number(start_seq, n), *row) for n, row in enumerate(rows, 1)),
+            )
+            database.executemany(
+                "INSERT INTO item_list VALUES (?, ?)", ((lists.number(start_seq, seq), each) for seq, each in pieces)
+            )
+            totals = (start_seq, 1, 0, len(rows), CASES, CASES, 0, 0, 0, 0, 0, None, 0, len(rows), 1)
+            database.execute(f"INSERT INTO item_run VALUES ({', '.join('?' * len(totals))})", totals)
+            database.execute("COMMIT")
+            runs.append((start_seq, run_id))
+        database.close()
+    return runs
 
 
-def _rows(start_seq: int, run_id: str, chance: random.Random, *, ordered: bool) -> Iterator[tuple[Any, ...]]:
+def _rows(run_id: str, chance: random.Random, *, ordered: bool) -> Iterator[tuple[Any, ...]]:
     for n in range(CASES):
         case = _case(n, chance, ordered=ordered)
         line = lists.record_line(run_id, n + 1, os.urandom(16).hex(), _line(n, case, "result"))
-        yield lists.number(start_seq, n + 1), case, "done", n * 200, _BEGAN_US + n, line
+        yield case, "done", n * 200, _BEGAN_US + n, line
 
 
 def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, float]:
@@ -173,7 +173,8 @@ def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, fl
 
     entries, took_s = 0, 0.0
     for _ in range(FRESH_RUNS):
-        _, run_id = _run(store, DAYS)
+        run_id = str(uuid.uuid4())
+        _run(store, DAYS, run_id, None)
         path = directory / run_id
         path.touch(0o600)
         with open(path, "wb") as file:
