@@ -126,3 +126,10 @@ def on_record(shell: Shell) -> int:
         return 0
     finally:
         database.close()
+
+
+def test_a_run_all_of_whose_lines_were_rejected_is_in_order(shell: Shell) -> None:
+    shell("run", "-j", "letters", "--", "sh", "-c", "echo nonsense >> $RUNGUARD_ITEMS")
+    assert found(shell) == []
+    touch(shell, "UPDATE item_rejected SET sha256 = replace(hex(zeroblob(32)), '0', 'f')")
+    assert len(found(shell)) == 1

@@ -74,6 +74,8 @@ def _run(
     first, beyond = lists.bounds(start_seq)
     run_list, due = lists.RunList(), sorted(told, key=lambda each: each.entries)
     after = first
+    while due and not due[0].entries:
+        yield from _judge(run_id, run_list, due.pop(0))  # lines were rejected, and none was an entry
     while page := store.unjudged("item_lists", after=after, beyond=beyond, page=_PAGE):
         after = page[-1][0]
         for number, digests in page:
