@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from receivers import Healthchecks
+from receivers import Healthchecks, Misbehaving, answer
 from runguard import settings
 from runguard.guard.capture import Capture
 from runguard.guard.ending import Verdict
@@ -83,6 +83,31 @@ def test_an_instant_far_ahead_that_somebody_named_is_told_at_once(tmp_path: Path
         start = prepared(tmp_path, monitor.add(CHECK))
         [row] = tell_end(start, start.start.at_us + 86_400_000_000, signals)
         assert (row.verdict, monitor.paths) == ("accepted", [PING])
+
+
+def test_all_attempts_are_told_under_the_id_whose_start_a_monitor_waits_for_the_end_of(
+    tmp_path: Path, signals: Signals
+) -> None:
+    with Misbehaving([answer(202)]) as sentry:
+        first = prepared(tmp_path, sentry.url("/api/1/cron/letters/0123456789abcdef/"))
+        monitor = Monitor(first, Voice("x"))
+        tell_start(monitor)
+        monitor.tell_attempt(SUCCESS, None)  # it has no log
+        monitor = monitor.again(prepared(tmp_path, first.settings.ping or ""))
+        tell_start(monitor)
+        [_, row] = monitor.tell_end(SUCCESS, None, None, signals)
+    assert row.verdict == "accepted"
+    assert [(ping.query["status"], ping.query["check_in_id"]) for ping in sentry.requests] == [
+        ("in_progress", first.start.run_id),
+        ("in_progress", first.start.run_id),
+        ("ok", first.start.run_id),
+    ]
+
+
+def tell_start(monitor: Monitor) -> None:
+    _, told = monitor.beside()
+    for _ in told.steps:
+        time.sleep(0.02)
 
 
 def test_a_fault_of_ours_is_a_line_and_no_exception(

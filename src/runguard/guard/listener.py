@@ -37,6 +37,7 @@ class Listener:
         self._say = say
         self._under_way: list[tuple[Event, Sending, int]] = []
         self._heard_start_of = ""  # a run
+        self._series = ""  # the first attempt whose start it was told: it may wait for the end of that very id
         places = prepared.places if prepared.unsafe is None else None
         self._late = Late(places.spool, prepared.start.job, target, others, self._launch, say) if places else None
 
@@ -71,7 +72,9 @@ class Listener:
 
     def tell(self, event: Event, deadline_s: float) -> None:
         """Start to send, if this monitor is told of such events at all. Never waits."""
-        event = event._replace(rid_ok=event.rid_ok or self._heard_start_of == event.run_id)
+        if event.kind == "start":
+            self._series = self._series or event.run_id
+        event = event._replace(rid_ok=event.rid_ok or self._heard_start_of == event.run_id, series=self._series)
         sending = self._launch(event, deadline_s)
         if sending is not None:
             self._under_way.append((event, sending, clock.look().wall_us))

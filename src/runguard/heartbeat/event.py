@@ -23,6 +23,7 @@ class Event(NamedTuple):
     duration_s: float | None = None  # None: it has not ended, or never began
     at_us: int = 0  # when it happened
     text_limit_bytes: int = MOST_BYTES  # the user's own, for monitors that take text in the URL
+    series: str = ""  # the id of the attempt under which the monitor heard of a start first, if there was one
 
 
 class Request(NamedTuple):

@@ -22,7 +22,7 @@ def request(url: str, event: Event) -> Request | None:
     if state is None:
         return None
     address = split(url)
-    pairs = [("state", state), ("series", event.run_id)]
+    pairs = [("state", state), ("series", event.series or event.run_id)]
     if event.host and not any(pair.startswith("host=") for pair in address.query.split("&")):
         pairs.append(("host", event.host))
     if event.kind != "start":

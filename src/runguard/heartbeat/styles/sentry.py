@@ -1,4 +1,4 @@
-"""Sentry's cron check-ins: one id for the start and the end of a run. It always answers 202."""
+"""Sentry's cron check-ins: one id for start and end, whatever attempts come between. It always answers 202."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def request(url: str, event: Event) -> Request | None:
     status = _STATUSES.get(event.kind)
     if status is None:
         return None
-    pairs = [("status", status), ("check_in_id", event.run_id)]
+    pairs = [("status", status), ("check_in_id", event.series or event.run_id)]
     return Request("GET", join(split(url), added=pairs, slash=True))
