@@ -354,7 +354,7 @@ def _url(text: str) -> str:
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("holds characters that no address has")
     _, colon, port = host.partition("?")[0].rpartition("]")[2].rpartition(":")
-    if colon and port and not (port.isdigit() and 0 < int(port) < 65_536):
+    if colon and port and not (port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
         raise ValueError("has no valid port")
     return text
 

@@ -306,6 +306,7 @@ def test_a_sane_url_is_usable(url):
         ("https://[]/x", "the ping URL has no valid host and port"),
         ("https://h.example:http/x", "the ping URL has no valid host and port"),
         ("https://h.example:99999/x", "the ping URL has no valid host and port"),
+        (f"https://h.example:{'1' * 5000}/x", "the ping URL has no valid host and port"),
         ("https://h.example/\udcff", "the ping URL is not valid UTF-8"),
         (f"{HOSTED}/fail", "the ping URL ends in /fail: give the check's own URL, without it"),
         (f"{HOSTED}/3", "the ping URL ends in /3: give the check's own URL, without it"),

@@ -98,4 +98,4 @@ def is_word(text: str) -> bool:
 
 def _port_is_sane(authority: str) -> bool:
     _, colon, port = authority.rpartition("@")[2].rpartition("]")[2].rpartition(":")
-    return not colon or not port or (port.isascii() and port.isdigit() and 0 < int(port) < 65536)
+    return not colon or not port or (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536)
