@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -186,11 +187,13 @@ def test_a_job_of_several_steps_has_one_outcome(shell: Shell) -> None:
         assert (status, monitor.paths) == (0, [PING, f"{PING}/5"])
 
 
-def test_a_success_far_too_soon_is_told_as_a_failure(shell: Shell) -> None:
+def test_a_success_far_too_soon_is_told_as_a_failure_with_the_reason(shell: Shell) -> None:
     shell.config.write_text('[jobs.x]\nmin_time = "5m"\n')
     with Healthchecks() as monitor:
         assert shell("run", "-j", "x", "--ping", monitor.add(CHECK), "--", "true").returncode == 0
-        assert monitor.paths == [f"{PING}/fail"]
+        [ping] = monitor.requests
+    assert ping.path == f"{PING}/fail"
+    assert re.match(rb"succeeded, but it took \d\.\d s, less than its min_time of 300 s, exit 0, ", ping.body)
 
 
 def test_two_runs_at_once_are_told_under_an_id_each(shell: Shell) -> None:

@@ -230,8 +230,9 @@ class Monitor:
     def _summary(self, done: Execution, window: Window | None, head: Appended | None) -> str:
         from runguard.heartbeat.body import summary
 
+        doubt = f", but {done.verdict.suspect}" if done.verdict.suspect else ""  # it is told as a failure
         return summary(
-            outcome=done.verdict.outcome,
+            outcome=done.verdict.outcome + doubt,
             exit_status=done.verdict.exit_status,
             signal=done.verdict.signal,
             duration_s=done.ended.duration_s if done.ended else None,
