@@ -47,7 +47,8 @@ def stand(*windows: Judged, schedule: str | None = "30 2 * * *", **fields: Any) 
         zone="UTC", readable=True, last=None, ended=None, last_success=None, usual_duration_s=None, running=(),
         holder=None, failures_in_a_row=0, refusals_in_a_row=0, refused_since_us=None, refused_why=None,
         refused_by=None, newest=windows[-1] if windows else None, **only,
-        suspects=tuple(window for window in windows if window.suspect), undelivered=(), journaled=0, upcoming=None,
+        suspects=tuple(window for window in windows if window.suspect), undelivered=(), journaled=0,
+        journaled_outcome="", upcoming=None,
     )  # fmt: skip
     return standing._replace(**fields)
 
@@ -186,6 +187,19 @@ def test_a_ping_that_was_not_delivered_and_a_journal_that_is_not_empty_are_warni
         ("warning", "failure ping to https://hc.example/… not delivered, it waits in the spool: HTTP 503"),
         ("warning", "2 entries wait in the journal"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        ("running", [("critical", "run 7 failed")]),
+        ("succeeded", []),
+        ("timed_out", [("critical", "the last run, which waits in the journal, timed out")]),
+    ],
+)
+def test_without_a_schedule_a_run_in_the_journal_is_the_last(outcome: str, expected: list[tuple[str, str]]) -> None:
+    standing = stand(schedule=None, ended=run("failed"), journaled=1, journaled_outcome=outcome)
+    assert told(standing) == [*expected, ("warning", "1 entry waits in the journal")]
 
 
 @pytest.mark.parametrize(

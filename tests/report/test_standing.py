@@ -251,6 +251,7 @@ def test_what_waits_in_the_journal_is_not_missing(shell: Shell, stand: Any, star
     found = stand(now="2026-03-29T12:00:00Z")
     assert (found.journaled, keys(found.missing), keys(found.failed)) == (5, [], ["L2026-03-28T02:30"])
     assert (found.newest.verdict, found.newest.because) == ("running", "a run that waits in the journal: running")
+    assert found.journaled_outcome == "running"
 
 
 def test_a_report_that_was_not_delivered(shell: Shell, stand: Any, started: Any, finished: Any) -> None:

@@ -100,6 +100,12 @@ def _newest(standing: Standing, newest: Judged) -> str:
 
 def _last_run(standing: Standing) -> Iterator[Reason]:
     """Yield how the last run of a job without a schedule ended, where that is no success."""
+    if standing.journaled_outcome not in ("", "running"):
+        if standing.journaled_outcome != "succeeded":
+            yield Reason(
+                CRITICAL, f"the last run, which waits in the journal, {standing.journaled_outcome.replace('_', ' ')}"
+            )
+        return
     ended = standing.ended
     if ended is None or (ended.outcome == "succeeded" and ended.suspect is None):
         return

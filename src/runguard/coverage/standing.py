@@ -89,6 +89,7 @@ class Standing(NamedTuple):
     suspects: Sequence[Judged]  # windows that were answered, but perhaps not well
     undelivered: Sequence[Undelivered]  # of the last end, and what the spool holds
     journaled: int  # entries of its runs that wait in the journal
+    journaled_outcome: str  # of the last run that waits there, "" where none does
     upcoming: Window | None  # the next that becomes due
 
     @property

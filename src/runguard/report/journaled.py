@@ -20,6 +20,7 @@ class Journaled(NamedTuple):
     entries: int
     outcomes: Mapping[str, str]  # by key
     covers: tuple[tuple[int, int, str], ...]  # first due, last due, outcome
+    last: str  # outcome of the last run, "" where none was started
 
     def judge(self, window: Judged) -> Judged:
         """Return the verdict on a window that the store knows no run of."""
@@ -32,7 +33,7 @@ class Journaled(NamedTuple):
         return window._replace(verdict=verdict, because=f"a run that waits in the journal: {outcome}")
 
 
-NOTHING = Journaled(0, {}, ())
+NOTHING = Journaled(0, {}, (), "")
 
 
 def waiting(journal: Journal) -> dict[str, Journaled]:
@@ -56,11 +57,11 @@ def waiting(journal: Journal) -> dict[str, Journaled]:
 
 
 def _of_job(count: int, starts: list[dict[str, Any]], ends: dict[str, str]) -> Journaled:
-    outcomes, covers = {}, []
+    outcomes, covers, outcome = {}, [], ""
     for start in starts:
         outcome = ends.get(start["run_id"], "running")
         if start["window"]:
             outcomes[start["window"]["key"]] = outcome
         if span := start.get("covers"):
             covers.append((from_rfc3339(span["first"]), from_rfc3339(span["last"]), outcome))
-    return Journaled(count, outcomes, tuple(covers))
+    return Journaled(count, outcomes, tuple(covers), outcome)

@@ -131,6 +131,7 @@ def standing(store: Reader | None, job: str, settings: Settings, around: Surroun
         suspects=tuple(each for each in windows if each.suspect),
         undelivered=_undelivered(job, ran, around),
         journaled=around.journal.get(job, NOTHING).entries,
+        journaled_outcome=around.journal.get(job, NOTHING).last,
         upcoming=_upcoming(expected, now_us),
     )
 
