@@ -114,7 +114,7 @@ def test_a_held_case_survives_and_is_listed(letters: Shell) -> None:
         "entries 1 to 7 pruned by entry 14, 4 of them stay; verification starts at checkpoint 8",
         "6 records lawfully removed by entry 13; list intact",
     ]
-    assert entry(letters, 13)["held"] == [{"case": "HB-2"}]
+    assert entry(letters, 13)["held"] == [12]
 
 
 def test_what_was_released_goes_with_the_next_prune(letters: Shell) -> None:

@@ -111,7 +111,7 @@ def test_the_manual_names_exactly_the_hazards() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["waive", "retire", "metrics", "hold", "release", "redact", "prune", "correct", "defect"]
+    "name", ["waive", "retire", "metrics", "export", "hold", "release", "redact", "prune", "correct", "defect"]
 )
 def test_the_manual_and_the_help_of_a_command_name_the_same_options(name: str) -> None:
     assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF EVERY COMMAND") == of_command(COMMANDS[name])

@@ -44,6 +44,7 @@ NAMES = (
     "next",
     "explain",
     "verify",
+    "export",
     "hold",
     "release",
     "redact",

@@ -31,11 +31,16 @@ class Made(NamedTuple):
     line: bytes
 
 
-def make(tx: Transaction, now_us: int) -> list[Made]:
-    """Append what checkpoints are due: several where many entries came since the last. Raises StoreError."""
+def make(tx: Transaction, now_us: int, upto_seq: int = 0) -> list[Made]:
+    """Append what checkpoints are due: several where many entries came since the last. Raises StoreError.
+
+    Also where none is due, until one names the entry `upto_seq`.
+    """
     made: list[Made] = []
-    while (head := tx.head()) is not None and tx.store.wants_checkpoint(head.seq, now_us):
+    while (head := tx.head()) is not None:
         ((after_seq, _),) = tx.store.rows("checkpointed")
+        if after_seq >= min(upto_seq, head.seq) and not tx.store.wants_checkpoint(head.seq, now_us):
+            break
         last_seq = min(after_seq + CHECKPOINT_ENTRIES, head.seq)
         digests = _digests(tx.store, after_seq, last_seq)
         previous = [(seq, sha256(line).hexdigest()) for seq, line in tx.store.rows("last_checkpoint")]

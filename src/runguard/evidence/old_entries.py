@@ -131,7 +131,7 @@ def prune(tx: Transaction, asked: Asked, held: Held, old: Old, now_us: int) -> i
             "kept_sha256": kept,
         },
         "checkpoint": checkpoint.seq,
-        "held": [hold.target for hold in held.holds],
+        "held": [hold.seq for hold in held.holds],
         "reason": asked.reason,
     }
     entry = tx.append("prune", now_us, fields)
@@ -190,17 +190,16 @@ def _remove(tx: Transaction, gone: Gone) -> None:
     """Remove one entry and its rows, the triggers lifted."""
     seq = gone.seq
     tx.send("delete_line", {"seq": seq})
+    tx.send("delete_bearings", {"seq": seq})
     match gone.kind:
         case "run.start" | "run.refused":
             _remove_run(tx, seq, gone.run_id)
         case "window.waived":
             tx.send("delete_waiver", {"seq": seq})
-        case kind if kind in bearings.KINDS:
-            tx.send("delete_bearings", {"seq": seq})
-            if kind == "redact":
-                tx.send("delete_erasure", {"seq": seq})
-            if kind == "prune":
-                tx.send("delete_pruned", {"seq": seq})
+        case "redact":
+            tx.send("delete_erasure", {"seq": seq})
+        case "prune":
+            tx.send("delete_pruned", {"seq": seq})
 
 
 def _remove_run(tx: Transaction, start_seq: int, run_id: str) -> None:

@@ -97,7 +97,7 @@ def prune(tx: Transaction, asked: Asked, chunk: Chunk, holds: tuple[Hold, ...], 
         "rejected": len(chunk.rejected),
         "entries": None,
         "checkpoint": None,
-        "held": [hold.target for hold in holds],
+        "held": [hold.seq for hold in holds],
         "reason": asked.reason,
     }
     entry = tx.append("prune", now_us, fields)

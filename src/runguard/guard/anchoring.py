@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 PATIENCE_S = 15.0  # for the anchor's command
 
 
-def checkpoint(store: Store, settings: Settings, environ: Mapping[str, str], say: Callable[[str], None]) -> list[Made]:
-    """Make the checkpoints that are due, sign and anchor the last; `say` is told what did not work."""
+def checkpoint(
+    store: Store, settings: Settings, environ: Mapping[str, str], say: Callable[[str], None], upto_seq: int = 0
+) -> list[Made]:
+    """Make the checkpoints that are due, sign and anchor the last; `say` is told what did not work.
+
+    Also where none is due, until one names the entry `upto_seq`.
+    """
     try:
         with store.write() as tx:
-            made = checkpoints.make(tx, clock.look().wall_us)
+            made = checkpoints.make(tx, clock.look().wall_us, upto_seq)
     except RunguardError as error:
         say(f"no checkpoint was made: {error}")
         return []

@@ -598,11 +598,15 @@ SELECT seq, first_seq, last_seq, list_sha256 FROM checkpoint WHERE at_us < :befo
 -- The checkpoints up to one, oldest first.
 SELECT seq, first_seq, last_seq FROM checkpoint WHERE seq <= :seq ORDER BY seq
 
--- name: checkpoints
--- The checkpoints from one entry to another, both included, with their lines.
-SELECT checkpoint.seq, checkpoint.first_seq, checkpoint.last_seq, checkpoint.list_sha256, ledger.line
-FROM checkpoint JOIN ledger ON ledger.seq = checkpoint.seq
-WHERE checkpoint.seq >= :first_seq AND checkpoint.seq <= :last_seq ORDER BY checkpoint.seq
+-- name: checkpoints_about
+-- The checkpoints that name an entry or a later one, oldest first, with their signatures.
+SELECT checkpoint.seq, checkpoint.first_seq, checkpoint.last_seq, signature.text
+FROM checkpoint LEFT JOIN signature ON signature.seq = checkpoint.seq
+WHERE checkpoint.last_seq >= :seq ORDER BY checkpoint.seq
+
+-- name: definitions
+-- The entries that tell a job's definition.
+SELECT seq FROM revision WHERE job = :job UNION SELECT registered_seq FROM job WHERE job = :job ORDER BY 1
 
 -- name: entry_list
 -- The digests of all lines that a checkpoint names, where they were kept.
