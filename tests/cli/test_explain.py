@@ -15,6 +15,7 @@ import pytest
 
 from casework import INTENT, RESULT, put
 from entries import WINDOW, run_id
+from runguard.store import sqlite
 from shell import Shell
 
 Make = Callable[..., tuple[str, str, dict[str, Any]]]
@@ -110,15 +111,15 @@ def test_where_nothing_is_recorded_no_case_is(shell: Shell) -> None:
     assert done.stderr == f"runguard: explain: no case 'HB-1' is on record: {said}"
 
 
-def test_a_store_of_a_version_without_case_entries_has_no_case(touched: Shell) -> None:
-    database = sqlite3.connect(touched.state / "db" / "runguard.sqlite")
-    for table in ("item", "item_run"):
-        database.execute(f"DROP TABLE {table}")
+def test_a_store_that_an_older_version_has_written_is_brought_up_to_date(shell: Shell) -> None:
+    place = shell.state / "db"
+    place.mkdir(parents=True, mode=0o700)
+    shell.state.chmod(0o700)
+    database = sqlite3.connect(place / "runguard.sqlite")
+    database.executescript((Path(sqlite.__file__).parent / "migrations/sqlite/0001.sql").read_text())
     database.close()
-    for question in ((), ("--why-not", KEY)):
-        done = touched("explain", "HB-1", *question)
-        said = "no case 'HB-1' is on record: the store was last written by a version that kept no case entries"
-        assert (done.returncode, done.stderr) == (2, f"runguard: explain: {said}\n")
+    done = shell("explain", "HB-1")
+    assert (done.returncode, "0 case entries of 0 runs were searched" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +219,15 @@ def audited(started: Make, finished: Make) -> Iterator[Shell]:
         pytest.skip("another user may not read this interpreter or the sources")
     yield shell
     shutil.rmtree(directory)
+
+
+def test_an_auditor_cannot_bring_a_store_up_to_date(audited: Shell) -> None:
+    database = sqlite3.connect(audited.state / "db" / "runguard.sqlite")
+    database.execute("DROP TABLE item")
+    database.close()
+    done = audited("explain", "HB-1042")
+    assert done.returncode == 74
+    assert "an older version has written it last, and it cannot be brought up to date: store " in done.stderr
 
 
 def test_an_auditor_is_told_and_that_it_leaves_no_trace_is_said(audited: Shell) -> None:

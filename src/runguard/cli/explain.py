@@ -72,21 +72,15 @@ def explain(
     window = None if why_not is None else target("explain: --why-not", why_not)
     place = find(environ, store)
     journaled = _bring_over(environ, place)
-    records = open_records(place)
-    if records is None:
-        raise UsageError(f"no case {values.short(case)} is on record: {nothing_recorded(place)}")
-    for remark in records.remarks:
-        say(remark)
     moment = Moment(now_us if past_us is None else past_us, place.kept.runs, past=past_us is not None)
     asked = Asked(case, moment, lambda job: _grace_us(environ, place, job), journaled)
     try:
-        told, known = _tell(records, asked, place, window)
+        told, known = _tell(place, asked, window)
     except StoreError as error:
         if "no such table" not in error.why:
             raise
-        why = "the store was last written by a version that kept no case entries"
-        raise UsageError(f"no case {values.short(case)} is on record: {why}") from None
-    records.close()
+        _bring_up_to_date(environ, place)
+        told, known = _tell(place, asked, window)
     answered = None if window is None else f"{told['job']}@{told['window']['key']}"
     question = {"at": told["at"], "why_not": answered}
     told["entry"] = _note(environ, place, case, question, reason, now_us) if known else None
@@ -95,18 +89,32 @@ def explain(
     return 1 if told["damage"] else 0
 
 
-def _tell(
-    records: ReadOnlyStore, asked: Asked, place: Place, window: tuple[str, Wanted] | None
-) -> tuple[dict[str, Any], bool]:
+def _tell(place: Place, asked: Asked, window: tuple[str, Wanted] | None) -> tuple[dict[str, Any], bool]:
     """Return the answer, and whether the case is on record. Raises UsageError where there is nothing to tell."""
-    if window is not None:
-        job = known_job(records, window[0], place)
-        named = find_window(records, job, expecting(records, job), window[1])
-        return whynot.answer(records, asked, job, named)
-    found = explaining.explain(records, asked)
-    if found is None:
-        raise UsageError(_unknown(records, asked))
+    records = open_records(place)
+    if records is None:
+        raise UsageError(f"no case {values.short(asked.case)} is on record: {nothing_recorded(place)}")
+    with records:
+        for remark in records.remarks:
+            say(remark)
+        if window is not None:
+            job = known_job(records, window[0], place)
+            named = find_window(records, job, expecting(records, job), window[1])
+            return whynot.answer(records, asked, job, named)
+        found = explaining.explain(records, asked)
+        if found is None:
+            raise UsageError(_unknown(records, asked))
     return found, True
+
+
+def _bring_up_to_date(environ: dict[str, str], place: Place) -> None:
+    """Give a store that an older version has written last the tables of this one, as every write does."""
+    try:
+        with writing(environ, place.kept, create=False, wait_s=_WAIT_S):
+            pass
+    except RunguardError as error:
+        why = f"an older version has written it last, and it cannot be brought up to date: {error}"
+        raise StoreError(place.kept.store, why) from error
 
 
 def _judge(case: str, reason: str | None) -> None:
