@@ -20,6 +20,7 @@ DEFAULTS = Settings(
     overlap="skip", wait_s=None, retries=0, retry_delay_s=10.0, retry_timeouts=False,
     stragglers="leave",
     max_age_s=None, alarm_after=3,
+    like_cron=False,
     verify_within_s=3_024_000.0, sign_key=None, anchor=None,
 )  # fmt: skip
 
