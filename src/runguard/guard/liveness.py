@@ -24,9 +24,10 @@ def judge(run_id: str, guard_pid: int | None, boot_id: str | None, runs: str) ->
     path = os.path.join(runs, run_id)
     left = left_by(path)
     command_pid = left.command_pid if left else None
-    if boot_id and boot_id != host.boot_id():
-        return Life(LOST, "the host restarted", command_pid, left)
     alive = held(path)
+    here = host.boot_id()  # "" where there is no /proc
+    if not alive and boot_id and here and boot_id != here:  # a lock is never held across a restart
+        return Life(LOST, "the host restarted", command_pid, left)
     guard_ticks = left.guard_start if left else None
     boot = boot_id or ""
     if guard_pid is not None and alive and (guard_ticks is None or host.lives(guard_pid, guard_ticks, boot)):
