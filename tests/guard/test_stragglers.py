@@ -141,6 +141,13 @@ def test_the_command_itself_adopts_nobody(drive: Drive) -> None:
     assert drive(sys.executable, "-c", asking).out == b"0\n"  # PR_GET_CHILD_SUBREAPER
 
 
+def test_all_that_is_left_is_counted_though_the_record_names_a_hundred(drive: Drive) -> None:
+    script = "n=0; while [ $n -lt 103 ]; do sleep 30 >/dev/null 2>&1 & n=$((n+1)); done"
+    report = drive("sh", "-c", script, options={"stragglers": "kill"}).report
+    assert len(report["stragglers"]) == 100
+    assert report["remarks"][0].endswith(" (sleep 30) and 100 more")
+
+
 def test_what_is_left_is_waited_for_and_its_output_relayed(drive: Drive) -> None:
     script = "(setsid sh -c 'sleep 0.7; echo late' &); echo early; exit 3"
     ended = drive("sh", "-c", script, options={"stragglers": "wait"})

@@ -153,33 +153,35 @@ class Course:
             time.sleep(_LOOK_S)
             self.reap()
         left: list[Straggler] = []
+        count = 0
         if pipes or self._seems_left():
             # Elsewhere the run's own file, which it inherited, tells of those with other outputs and of other sessions.
             fds = pipes if self.tree.adopted or runfile_fd is None else [*pipes, runfile_fd]
             pids = {*self.tree.alive(), *(holding(fds) if fds else ())}
-            left = describe(sorted(pids)[:MOST_NAMED], LEFT)
+            left, count = describe(sorted(pids)[:MOST_NAMED], LEFT), len(pids)
             if not pids and self.tree.adopted and not self.tree.is_empty():
                 self.remarks.append("the command left behind processes that /proc does not show")
-        stopped = list(self.stopping.stopped.values())
         if not self.stopping.begun:
             self.stragglers += left
-            self._say("the command left behind", left)
+            self._say("the command left behind", left, count)
             return
         named = {each.pid for each in left}
+        stopped = list(self.stopping.stopped.values())
         gone = {each.pid: each for each in (*self.stragglers, *stopped) if each.pid not in named}
         self.stragglers, self.survivors = [gone[pid] for pid in sorted(gone)], left
         sweeping = self.stop_signal is None and not self.timed_out
         what = "stopped what the command left behind:" if sweeping else "stopped what had left the process group:"
-        self._say(what, [each for each in self.stragglers if each.fate != ENDED])
-        self._say("could not be stopped:", left)
+        ended = [each for each in self.stragglers if each.fate != ENDED]
+        self._say(what, ended, len(self.stopping.told) - len(stopped) + len(ended))
+        self._say("could not be stopped:", left, count)
 
     def _seems_left(self) -> bool:
         if self.tree.adopted:
             return not self.tree.is_empty()
         return self.tree.group_exists() or self.stopping.begun
 
-    def _say(self, what: str, which: list[Straggler]) -> None:
+    def _say(self, what: str, which: list[Straggler], count: int) -> None:
         if which:
             named = ", ".join(f"{each.pid} ({each.command})" for each in which[:3])
-            more = f" and {len(which) - 3} more" if len(which) > 3 else ""
+            more = f" and {count - 3} more" if count > 3 else ""
             self.remarks.append(f"{what} {named}{more}")

@@ -19,7 +19,7 @@ _LOOK_S = 0.2  # between looks at /proc
 class Stopping:
     """What is under way against the group `pgid`, and then against what has left it. Nothing is until `begin`.
 
-    `stopped` are those outside of the group that were told to end, up to MOST_NAMED.
+    `stopped` are those outside of the group that were told to end, up to MOST_NAMED; `told` are all of them.
     """
 
     __slots__ = (
@@ -36,6 +36,7 @@ class Stopping:
         "killed",
         "refused",
         "stopped",
+        "told",
     )
 
     def __init__(self, pgid: int, tree: Tree, kill_after_s: float) -> None:
@@ -43,6 +44,7 @@ class Stopping:
         self.killed = False  # KILL was sent
         self.refused = False  # the kernel did not let us signal the group: it belongs to another user
         self.stopped: dict[int, Straggler] = {}
+        self.told: set[int] = set()
         self._pgid = pgid
         self._tree = tree
         self._grace_s = kill_after_s
@@ -139,7 +141,8 @@ class Stopping:
     def _send_each(self, number: int) -> None:
         pids = self._tree.alive(in_group=not self._sweeping)
         if self._sweeping and number != SIGCONT:
-            unknown = [pid for pid in pids if pid not in self.stopped][: MOST_NAMED - len(self.stopped)]
+            unknown = [pid for pid in pids if pid not in self.told][: MOST_NAMED - len(self.stopped)]
+            self.told.update(pids)
             self.stopped |= {each.pid: each for each in describe(unknown, STOPPED)}
         for pid in pids:
             try:
