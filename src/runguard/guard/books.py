@@ -300,7 +300,8 @@ class Books:
         if alive is not None and settings.overlap != "allow":
             run, life = alive
             because = f"run {run.number} still runs: {life.because}{_repeated(store.refused_in_a_row(start.job))}"
-            decision = Refuse("overlap", settings.conflict_exit, because, holder=holder_of(run, life))
+            holder = holder_of(run, life, self._places.runs)
+            decision = Refuse("overlap", settings.conflict_exit, because, holder=holder)
             self._record_refusal(tx, decision, found, fields)
             return Opening(decision, found.window)
         self._notice_clock_step(store)
@@ -415,7 +416,7 @@ class Books:
             "supersedes": decision.supersedes,
             "covers": _covers_fields(self._start),
             "waited_s": self._start.waited_s,
-            "ended": [_holder_fields(holder) for holder in self._start.ended],
+            "ended": [self._holder_fields(holder) for holder in self._start.ended],
             **fields,
             "remarks": self._voice.take(),
         }
@@ -432,10 +433,16 @@ class Books:
             "why": refusal.why,
             "because": self._voice.masked(refusal.because),
             "returned": refusal.status,
-            "holder": _holder_fields(refusal.holder),
+            "holder": self._holder_fields(refusal.holder) if refusal.holder else None,
             **fields,
             "remarks": self._voice.take(),
         }
+
+    def _holder_fields(self, holder: Holder) -> dict[str, Any]:
+        fields = holder._asdict()
+        fields["started"] = rfc3339(fields.pop("started_us"))
+        fields["command"] = self._voice.masked(holder.command)
+        return fields
 
     def _common(self, number: int | None, found: Answer) -> dict[str, Any]:
         """Return what starts and refused starts have in common."""
@@ -528,11 +535,3 @@ def _repeated(refused: InARow) -> str:
     if not refused.starts:
         return ""
     return f"; refused {refused.starts + 1} times in a row, since {rfc3339(refused.since_us)}"
-
-
-def _holder_fields(holder: Holder | None) -> dict[str, Any] | None:
-    if holder is None:
-        return None
-    fields = holder._asdict()
-    fields["started"] = rfc3339(fields.pop("started_us"))
-    return fields

@@ -1,8 +1,8 @@
 """Stopping an earlier run of the job to make way: its guard is told who asks, and ends it as it would at a time limit.
 
-The order is a file beside the lock, written before the signal: the guard that is told to stop reads there that it is
-killed for overlap, and by which run. A guard that is gone, or does not heed, is not needed: whoever holds the run's
-files open is stopped directly.
+The order is a file beside the run's own, written before the signal: the guard that is told to stop reads there that it
+is killed for overlap, and by which run. A guard that is gone, or does not heed, is not needed: whoever holds the run's
+files open is stopped directly. Whoever tidies run files removes the order once that of its run has gone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from _signal import SIGCONT, SIGKILL, SIGTERM  # type: ignore[import-not-found]
 
 from runguard import clock
 from runguard.guard import host, liveness, locking, stragglers
-from runguard.store import lines
+from runguard.guard.runfile import ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 WEDGED_S = 5.0  # what a guard may take beyond the grace of its command
 _LOOK_S = 0.02
+_AGAIN_S = 0.2  # between two rounds of KILL: there may be processes that were started since
 
 
 def end(holder: Holder, places: Places, prepared: Prepared, signals: Signals) -> str:
     """Stop the run of `holder` and wait until it has ended; return "" or why it could not be stopped."""
     victim = _Victim(holder, places, prepared.start.job, prepared.start.boot_id)
-    _give_order(places.locks, prepared.start.job, holder.run_id, prepared.start.run_id)
+    _give_order(places.runs, holder.run_id, prepared.start.run_id)
     grace_s = prepared.settings.kill_after_s
     steps = (
         (victim.guards, SIGTERM, 2 * grace_s + WEDGED_S),  # it ends the group, then what has left that
@@ -39,31 +40,44 @@ def end(holder: Holder, places: Places, prepared: Prepared, signals: Signals) ->
         (victim.workers, SIGKILL, WEDGED_S / 2),
         (victim.guards, SIGKILL, WEDGED_S / 2),
     )
+    found = False
     for targets, number, patience_s in steps:
         pids = targets()
-        if not pids:
-            continue
         refused = _send(pids, number)
         if refused:
+            if not found:
+                _withdraw_order(places.runs, holder.run_id)
             return f"pid {refused} belongs to another user and may not be signalled"
-        until_s = clock.look().monotonic_s + patience_s
-        while clock.look().monotonic_s < until_s:
-            if not victim.lives():
-                return ""
+        found = found or bool(pids)
+        until_s = clock.look().monotonic_s + (patience_s if pids else 0.0)
+        again_s = clock.look().monotonic_s + _AGAIN_S
+        while victim.lives() and (now_s := clock.look().monotonic_s) < until_s:
             if signals.stop is not None:
                 return "told to stop meanwhile"
+            if number == SIGKILL and now_s >= again_s:
+                _send(targets(), number)
+                again_s = clock.look().monotonic_s + _AGAIN_S
             time.sleep(_LOOK_S)
-    return "" if not victim.lives() else "it was killed, and has not gone"
+    if not victim.lives():
+        return ""
+    if found:
+        return "it was killed, and has not gone"
+    _withdraw_order(places.runs, holder.run_id)
+    return "its processes cannot be seen from here (another pid namespace, or no /proc)"
 
 
-def ordered_by(locks: str, job: str, run_id: str) -> str | None:
+def ordered_by(runs: str, run_id: str) -> str | None:
     """Return the id of the run that ordered the end of `run_id`, or None."""
     try:
-        with open(_order_path(locks, job), "rb") as file:
-            order = lines.parse(file.read(4096))
-        return str(order["by"]) if order["run_id"] == run_id else None
-    except (OSError, KeyError, TypeError, ValueError):
+        fd = os.open(runs + "/" + run_id + ORDER, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
         return None
+    try:
+        return _as_run_id(os.read(fd, 64))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 class _Victim:
@@ -116,19 +130,27 @@ def _send(pids: Iterable[int], number: int) -> int | None:
     return refused
 
 
-def _give_order(locks: str, job: str, run_id: str, by: str) -> None:
-    path = _order_path(locks, job)
-    fresh = f"{path}.{os.getpid()}"
+def _give_order(runs: str, run_id: str, by: str) -> None:
+    """Write it, in place of one that another start has given. A full disk: the run will not know by whom."""
+    fresh = os.path.join(runs, by + ORDER)  # our own name: nobody else writes it
     try:
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, lines.encode({"run_id": run_id, "by": by}))
+            os.write(fd, by.encode())
         finally:
             os.close(fd)
-        os.rename(fresh, path)
+        os.rename(fresh, os.path.join(runs, run_id + ORDER))
     except OSError:
-        return  # a full disk: the run will say that it was told to stop, and not by whom
+        return
 
 
-def _order_path(locks: str, job: str) -> str:
-    return os.path.join(locks, f"{job}.kill")
+def _withdraw_order(runs: str, run_id: str) -> None:
+    try:
+        os.unlink(os.path.join(runs, run_id + ORDER))
+    except OSError:
+        return
+
+
+def _as_run_id(data: bytes) -> str | None:
+    text = data.decode("ascii", "replace")
+    return text if len(text) == 36 and not text.strip("0123456789abcdef-") else None

@@ -21,6 +21,7 @@ from runguard.guard.decide import Refuse
 from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
 from runguard.guard.execution import execute
 from runguard.guard.prepare import Prepared, prepare
+from runguard.guard.runfile import ORDER
 from runguard.guard.signals import Signals, listen
 from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
@@ -177,8 +178,7 @@ def _attempt(
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
         beside += (Beside(LOOK_S, cases.beside()),)
         done = execute(plan, signals, capture, command.code, work, beside, prepared.settings.min_time_s)
-        if done.verdict.outcome == "cancelled":
-            done = _as_ordered(done, prepared, places)
+        done = _as_ordered(done, prepared, places)
         tally = cases.conclude()
         done = _judged_by_cases(done, tally, voice)
         _say_what_was_wrong(prepared, done, voice)
@@ -268,7 +268,8 @@ def _take_turn(
     except UnsafeError as error:  # a lock that cannot be trusted
         books.refuse(Refuse("unsafe", error.status, str(error)), fields)
         raise
-    turn = books.escalated(turn)
+    if turn.why == "overlap":
+        turn = books.escalated(turn)
     _say_refusal(turn, voice)
     books.refuse(turn, fields)
     return turn
@@ -302,10 +303,13 @@ def _settle() -> Iterator[None]:
 
 
 def _as_ordered(done: Execution, prepared: Prepared, places: Places) -> Execution:
-    """Return how the command ended, told that another start of the job ordered it, if one did."""
-    from runguard.guard.ending_others import ordered_by  # only where we were told to stop
+    """Return how the command ended; where it did not end by itself, told that another start of the job ordered it."""
+    run_id = prepared.start.run_id
+    if done.verdict.outcome in ("succeeded", "timed_out") or not os.path.lexists(f"{places.runs}/{run_id}{ORDER}"):
+        return done
+    from runguard.guard.ending_others import ordered_by
 
-    by = ordered_by(places.locks, prepared.start.job, prepared.start.run_id)
+    by = ordered_by(places.runs, run_id)
     if by is None:
         return done
     return done._replace(verdict=done.verdict._replace(outcome="killed", why="overlap", killed_by=by))
@@ -351,15 +355,16 @@ def _record_end(
 
 def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> None:
     """Say what a person at three in the morning could not see from the command's own output and status."""
+    if done.verdict.killed_by:
+        voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
     if done.ended is None:
-        voice(done.verdict.why or "the command was not started")
+        if not done.verdict.killed_by:
+            voice(done.verdict.why or "the command was not started")
         return
     if done.verdict.outcome == "timed_out":
         killed = ", then killed" if done.ended.kill_sent else ""
         what = "what the command left behind" if done.ended.late else "the command"
         voice(f"timed out after {prepared.settings.timeout_s:g} s: {what} was stopped{killed}")
-    if done.verdict.killed_by:
-        voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
     if done.verdict.why == "oom":
         whom = "the command" if done.verdict.signal else "what the command ran"
         voice(f"the kernel killed {whom} for want of memory")

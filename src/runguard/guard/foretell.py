@@ -8,9 +8,9 @@ from runguard import printable
 from runguard.errors import OutputError, RunguardError
 from runguard.guard import holding, liveness
 from runguard.guard.answering import question
-from runguard.guard.decide import Refuse, decide
+from runguard.guard.decide import Proceed, Refuse, decide
 from runguard.guard.hindsight import look_back
-from runguard.instant import rfc3339
+from runguard.instant import rfc3339, seconds
 from runguard.store.journal import Journal
 
 TYPE_CHECKING = False
@@ -92,16 +92,20 @@ def _lines(prepared: Prepared, found: Answer, earlier: Earlier | None, alive: st
         lines.append(("next due", "none" if resolution.next_due_us is None else rfc3339(resolution.next_due_us)))
         if window.how != "real":
             lines.append(("because", f"local time {window.nominal} does not exist: due {window.label}"))
-    decision = decide(question(prepared, found, earlier))
-    if alive is not None and prepared.settings.overlap != "allow":
-        would = {"wait": "wait for its end, then refuse (overlap)", "kill": "stop it, then run the command"}
-        refuse = f"refuse (overlap), exit status {prepared.settings.conflict_exit}"
-        lines.append(("would", would.get(prepared.settings.overlap, refuse)))
-        lines.append(("because", alive))
-    elif isinstance(decision, Refuse):
-        lines.append(("would", f"not run ({decision.why}), exit status {decision.status}"))
-        lines.append(("because", decision.because))
-    else:
-        lines.append(("would", f"run the command as attempt {decision.attempt}"))
-        lines.append(("because", decision.because))
-    return lines
+    would, because = _would(prepared, decide(question(prepared, found, earlier)), alive)
+    return [*lines, ("would", would), ("because", because)]
+
+
+def _would(prepared: Prepared, decision: Proceed | Refuse, alive: str | None) -> tuple[str, str]:
+    """Return what a start would do, and why."""
+    settings = prepared.settings
+    if alive is not None and settings.overlap in ("skip", "wait"):
+        refuse = f"refuse (overlap), exit status {settings.conflict_exit}"
+        limit = "" if settings.wait_s is None else f" up to {seconds(settings.wait_s)}"
+        waits = f"wait{limit} for its end, then run the command, or {refuse}"
+        return waits if settings.overlap == "wait" else refuse, alive
+    if isinstance(decision, Refuse):
+        return f"not run ({decision.why}), exit status {decision.status}", decision.because
+    if alive is not None and settings.overlap == "kill":
+        return "stop it, then run the command", alive
+    return f"run the command as attempt {decision.attempt}", decision.because

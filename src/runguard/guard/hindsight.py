@@ -61,7 +61,7 @@ def _living(store: ReadOnlyStore, job: str, now_us: int, runs: str) -> tuple[set
         if life.state == liveness.LOST:
             lost.add(run.run_id)
         else:
-            holder = holder_of(run, life)
+            holder = holder_of(run, life, runs)
             alive = alive or (f"{describe(holder, now_us)} still runs", holder)
     return lost, alive
 

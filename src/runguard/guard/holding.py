@@ -37,7 +37,9 @@ def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
         fields = lines.parse(lock.read_note(locks, job))
         life = liveness.judge(fields["run_id"], fields["guard_pid"], fields["boot_id"], runs)
         started_us = from_rfc3339(fields["started"])
-        return Holder(fields["run_id"], None, fields["guard_pid"], life.command_pid, fields["command"], started_us)
+        pid, command = _who_lives(fields["run_id"], life, runs)
+        command = fields["command"] if pid == life.command_pid else command  # that has its secrets masked
+        return Holder(fields["run_id"], None, fields["guard_pid"], pid, command, started_us)
     except (KeyError, TypeError, ValueError):
         return None  # the holder has not written it yet, or could not
 
@@ -51,10 +53,10 @@ def guard_lives(locks: str, job: str) -> bool:
         return False
 
 
-def holder_of(run: Run, life: Life) -> Holder:
-    """Return a living run as a holder."""
-    command = host.command_line(life.command_pid) if life.command_pid else ""
-    return Holder(run.run_id, run.number, run.guard_pid or 0, life.command_pid, command, run.started_us)
+def holder_of(run: Run, life: Life, runs: str) -> Holder:
+    """Return a living run as a holder, by its file in the directory `runs`."""
+    pid, command = _who_lives(run.run_id, life, runs)
+    return Holder(run.run_id, run.number, run.guard_pid or 0, pid, command, run.started_us)
 
 
 def describe(holder: Holder | None, now_us: int) -> str:
@@ -63,4 +65,18 @@ def describe(holder: Holder | None, now_us: int) -> str:
         return "a run that has not said who it is"
     name = f"run {holder.number}" if holder.number is not None else f"run {holder.run_id[:8]}"
     pid = f"pid {holder.command_pid}" if holder.command_pid else f"guard pid {holder.guard_pid}"
-    return f"{name} ({pid}, for {span(now_us - holder.started_us)}: {holder.command})"
+    command = holder.command or "a command that cannot be seen from here"
+    return f"{name} ({pid}, for {span(now_us - holder.started_us)}: {command})"
+
+
+def _who_lives(run_id: str, life: Life, runs: str) -> tuple[int | None, str]:
+    """Return the pid and the command line of the command or, where that has gone, of what it has left behind."""
+    pid, left = life.command_pid, life.left
+    if pid is None or left is None:
+        return pid, ""
+    if host.start_ticks(pid) == left.command_start:
+        return pid, host.command_line(pid)
+    from runguard.guard import locking  # a walk through /proc
+
+    others = [other for other in locking.by(f"{runs}/{run_id}") if other != left.guard_pid]
+    return (others[0], host.command_line(others[0])) if others else (pid, "")

@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import time
 
-from runguard import clock
+from runguard import clock, zones
 from runguard.errors import RunguardError
-from runguard.guard import ending_others, holding, liveness, lock
-from runguard.guard.decide import Refuse
+from runguard.guard import ending_others, holding, host, liveness, lock, locking
+from runguard.guard.answering import question
+from runguard.guard.decide import Refuse, decide
 from runguard.guard.ending import SIGNALLED
+from runguard.guard.hindsight import look_back
 from runguard.instant import SECOND_US, seconds
 from runguard.record import NamedTuple
+from runguard.schedule import revisions
+from runguard.store.journal import Journal
 from runguard.store.sqlite import open_reader
 from runguard.store.writelock import take as queue
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from runguard.guard.lock import Lock
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
-    from runguard.model import Holder
+    from runguard.model import Holder, Schedule
     from runguard.paths import Places
 
 _FOR_EVER_S = 10 * 365 * 86_400.0  # a job without a schedule has no next due
@@ -53,6 +57,8 @@ def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Re
             return Turn(prepared, held)
         held.release()
     began_s = clock.look().monotonic_s
+    if inside := _inside_of(prepared, places):
+        return inside
     found = _stop_them(prepared, places, signals) if policy == "kill" else _wait(prepared, places, signals)
     if isinstance(found, Refuse):
         return found
@@ -80,8 +86,24 @@ def _wait(prepared: Prepared, places: Places, signals: Signals) -> tuple[Lock, t
     return held, ()
 
 
+def _inside_of(prepared: Prepared, places: Places) -> Refuse | None:
+    """Return the refusal of a start inside the run that is in the way: it would wait for itself, or stop itself."""
+    above, pid = set(), os.getpid()
+    while (pid := host.parent_of(pid) or 0) > 1:
+        above.add(pid)
+    for holder in (*_living(prepared, places), *_noted(prepared, places)):
+        if above & {holder.guard_pid, holder.command_pid}:
+            because = f"{holding.describe(holder, clock.look().wall_us)} holds the lock; this start is part of it"
+            return Refuse("overlap", prepared.settings.conflict_exit, because, holder=holder)
+    return None
+
+
 def _stop_them(prepared: Prepared, places: Places, signals: Signals) -> tuple[Lock, tuple[Holder, ...]] | Refuse:
-    """Stop whoever lives, and take the lock once it is free."""
+    """Stop whoever lives, and take the lock once it is free. A start that would not run anyway stops nobody."""
+    known = look_back(prepared, places, Journal(places.state, prepared.author))
+    decision = decide(question(prepared, known.found, known.earlier))
+    if isinstance(decision, Refuse):
+        return decision
     ended: dict[str, Holder] = {}
     limit_s = prepared.settings.kill_after_s + ending_others.WEDGED_S + _LOCK_AFTER_END_S
     until_s = clock.look().monotonic_s + limit_s
@@ -98,28 +120,42 @@ def _stop_them(prepared: Prepared, places: Places, signals: Signals) -> tuple[Lo
             return held, tuple(ended.values())
         if held is not None:
             held.release()
-    return _refusal(prepared, places, signals, "; it was told to stop and has not ended")
+    told = "it was told to stop and has not ended" if ended else "who holds it cannot be seen from here"
+    return _refusal(prepared, places, signals, f"; {told}")
 
 
 def _limit_s(prepared: Prepared) -> float:
     """Return how long to wait: as the settings say, or as long as it is from the intended instant to the next due."""
+    start = prepared.start
     if prepared.settings.wait_s is not None:
         return prepared.settings.wait_s
-    expected = prepared.start.expected
-    if expected is None or expected.resolution.next_due_us is None:
+    if start.asked is not None and start.expected is not None:  # an old window, run now
+        due_us = _next_due_us(start.expected.schedule, start.at_us)
+        return _FOR_EVER_S if due_us is None else (due_us - start.at_us) / SECOND_US
+    if start.expected is None or start.expected.resolution.next_due_us is None:
         return _FOR_EVER_S
-    return max((expected.resolution.next_due_us - prepared.start.intended_us) / SECOND_US, 0.0)
+    return max((start.expected.resolution.next_due_us - start.intended_us) / SECOND_US, 0.0)
+
+
+def _next_due_us(schedule: Schedule, at_us: int) -> int | None:
+    try:
+        timetable = revisions.timetable(schedule, zones.load(schedule.zone).zone)
+        return revisions.resolve(timetable, at_us, early_us=0).next_due_us
+    except RunguardError:
+        return None
 
 
 def _living(prepared: Prepared, places: Places) -> list[Holder]:
     """Return the job's runs on record that live; where the store cannot be asked, the lock alone decides."""
+    if not os.path.isdir(places.runs) or not os.listdir(places.runs):
+        return []  # whoever lives has a run file
     try:
         with open_reader(places.store, witness_directory=places.witness) as store:
             found = []
             for run in store.running(prepared.start.job):
                 life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, places.runs)
                 if life.state != liveness.LOST:
-                    found.append(holding.holder_of(run, life))
+                    found.append(holding.holder_of(run, life, places.runs))
             return found
     except RunguardError:
         return []
@@ -127,10 +163,11 @@ def _living(prepared: Prepared, places: Places) -> list[Holder]:
 
 def _noted(prepared: Prepared, places: Places) -> list[Holder]:
     """Return whom the lock file names, where that guard lives: it may not have recorded its start yet."""
-    holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
-    if holder is None or holder.guard_pid == os.getpid():
+    job = prepared.start.job
+    holder = holding.holder_by_note(places.locks, places.runs, job)
+    if holder is None or holder.guard_pid == os.getpid() or not holding.guard_lives(places.locks, job):
         return []
-    return [holder] if holding.guard_lives(places.locks, prepared.start.job) else []
+    return [holder] if holder.guard_pid in locking.by(os.path.join(places.locks, f"{job}.lock")) else []
 
 
 def _refusal(prepared: Prepared, places: Places, signals: Signals, more: str) -> Refuse:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _HEADER = Struct("<16sIIIQIQQQIIIB")
 _MAGIC = b"runguard run 1\n\0"
 _HEAD_AT = 4096
+ORDER = ".kill"  # a file beside it: another start has ordered the end of the run (see ending_others.py)
 _MERGED = 4
 
 
