@@ -294,3 +294,25 @@ def test_a_dry_run_says_what_would_be_caught_up_on(shell: Shell) -> None:
     done = shell("run", "-j", "h", *HOURLY, "--catch-up", "latest", "--dry-run", "--", "true")
     assert "3 missed windows, from U" in done.stdout
     assert "this run would answer them" in done.stdout
+
+
+def test_a_start_that_is_told_to_stop_while_it_catches_up_records_that_for_its_own_window_too(shell: Shell) -> None:
+    answer_first(shell, 3)
+    command = [sys.executable, "-m", "runguard", "run", "-j", "h", *HOURLY, "--catch-up", "all", "--", "sleep", "66"]
+    running = subprocess.Popen(command, env=shell.environ, cwd=shell.directory, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: bool(shell.processes("sleep 66")))
+    running.terminate()
+    _, said = running.communicate(timeout=20)
+    assert running.returncode == 143
+    assert said.splitlines()[-1] == "runguard: h: told to stop by signal 15 before the start"
+    own, caught_up, _ = shell.json("history")
+    assert (own["trigger"], own["outcome"], own["returned"]) == ("schedule", "cancelled", 143)
+    assert (caught_up["trigger"], caught_up["outcome"]) == ("catch-up", "cancelled")
+
+
+def test_a_start_that_catches_up_first_begins_its_own_run_after_that(shell: Shell) -> None:
+    answer_first(shell, 2)
+    shell("run", "-j", "h", *HOURLY, "--catch-up", "all", "--", "true")
+    own, caught_up, _ = shell.json("history")
+    assert (own["trigger"], caught_up["trigger"]) == ("schedule", "catch-up")
+    assert own["started_at"] >= caught_up["finished_at"]

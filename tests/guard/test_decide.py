@@ -42,6 +42,12 @@ def test_a_failed_window_is_run_again_as_the_next_attempt(outcome: str) -> None:
     assert (answer.attempt, answer.supersedes) == (3, "3f0c")
 
 
+def test_a_further_attempt_beside_another_run_of_the_window_replaces_the_one_before_it() -> None:
+    answer = decide(Question(WINDOW, earlier("running", attempt=2), beside=True, own="2e0b"))
+    assert isinstance(answer, Proceed)
+    assert (answer.attempt, answer.supersedes) == (3, "2e0b")
+
+
 def test_a_lost_window_is_held() -> None:
     refusal = decide(Question(WINDOW, earlier("lost"), "letters"))
     assert isinstance(refusal, Refuse)

@@ -240,6 +240,17 @@ def test_a_run_whose_processes_cannot_be_seen_is_not_said_to_be_killed(shell: Sh
     assert [run["outcome"] for run in shell.json("history")] == ["refused", "cancelled"]
 
 
+def test_a_run_that_is_stopped_between_two_attempts_says_by_whom(shell: Shell) -> None:
+    retrying = guarded(shell, "--retries", "1", "--retry-delay", "1h", "--", "sh", "-c", "exit 5")
+    wait_until(lambda: [run["outcome"] for run in shell.runs_so_far()] == ["failed"])
+    assert shell("run", "-j", "x", "--overlap", "kill", "--", "true").returncode == 0
+    _, said = retrying.communicate(timeout=30)
+    assert retrying.returncode == 5
+    assert said.rstrip().endswith(
+        f"make way for run {shell.json('history')[0]['run_id']} (--overlap kill): not tried again"
+    )
+
+
 def test_nothing_living_means_that_a_start_that_kills_just_runs(shell: Shell) -> None:
     assert shell("run", "-j", "x", "--overlap", "kill", "--", "echo", "mine").stdout == "mine\n"
 

@@ -1,9 +1,12 @@
 """Further attempts in one window: real processes, each attempt a record of its own."""
 
+from __future__ import annotations
+
 import signal
 import subprocess
 import sys
 
+from keyboard import Terminal
 from shell import Shell, wait_until
 
 DAILY = ("run", "-j", "letters", "-s", "0 2 * * *", "-z", "UTC", "--scheduled-at", "2026-03-01T02:00Z")
@@ -84,3 +87,61 @@ def test_a_job_that_is_quiet_unless_it_fails_is_quiet_when_it_recovers(shell: Sh
     assert (recovered.returncode, recovered.stdout, recovered.stderr) == (0, "", "")
     (_, _, first) = shell.json("history", "--since", "2026-01-01")
     assert shell("show", str(first["number"]), "--output").stdout == "try 1\n"
+
+
+def test_output_that_was_kept_back_is_pointed_at_when_no_attempt_follows(shell: Shell) -> None:
+    command = [sys.executable, "-m", "runguard", "run", "-j", "x", "-q", "--retries", "3", "--retry-delay", "1h"]
+    guard = subprocess.Popen(
+        [*command, "--", "sh", "-c", "exit 5"],
+        env=shell.environ,
+        cwd=shell.directory,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: [run["outcome"] for run in shell.runs_so_far()] == ["failed"])
+    guard.terminate()
+    _, said = guard.communicate(timeout=30)
+    (run,) = shell.json("history")
+    look = f"its output: runguard show {run['run_id']} --output"
+    assert said == f"runguard: x: told to stop by signal 15: not tried again; {look}\n"
+
+
+def test_a_command_that_ctrl_c_has_ended_is_not_tried_again(shell: Shell) -> None:
+    terminal = Terminal(shell.directory, shell.environ)
+    line = f"{sys.executable} -m runguard run -j x --retries 1 --retry-delay 1h -- sh -c 'echo beg''un; exec sleep 60'"
+    terminal.type(f'{line}; echo "end""ed $?"')
+    terminal.expect("begun")
+    terminal.key(b"\x03")
+    terminal.expect("ended 130")
+    terminal.close()
+    assert [run["signal"] for run in shell.json("history")] == [2]
+
+
+# The store fails while the command of the first attempt runs.
+LOSES_THE_STORE = (
+    "--",
+    "sh",
+    "-c",
+    'echo "$RUNGUARD_ATTEMPT"; echo broken > "$RUNGUARD_STATE_DIR/db/runguard.sqlite"; exit 9',
+)
+
+
+def test_attempts_keep_counting_where_the_store_is_lost_between_them(shell: Shell) -> None:
+    assert shell(*DAILY, "--retries", "2", "--retry-delay", "0", *LOSES_THE_STORE).stdout == "1\n2\n3\n"
+
+
+def test_the_commands_own_status_stands_where_the_store_refuses_a_further_attempt(shell: Shell) -> None:
+    shell.config.write_text("[jobs.letters]\non_store_failure = 'refuse'\n")
+    done = shell(*DAILY, "--retries", "2", "--retry-delay", "0", *LOSES_THE_STORE)
+    assert (done.returncode, done.stdout) == (9, "1\n")
+    assert done.stderr.rstrip().endswith(": not tried again")
+
+
+def test_each_attempt_finds_the_file_on_its_stdin_where_the_first_one_did(shell: Shell) -> None:
+    (shell.directory / "input").write_text("of somebody else\nours\n")
+    with open(shell.directory / "input", "rb") as stdin:
+        stdin.seek(17)
+        done = shell(
+            "run", "-j", "x", "--retries", "1", "--retry-delay", "0", "--", "sh", "-c", "cat; false", stdin=stdin
+        )
+    assert done.stdout == "ours\nours\n"

@@ -111,6 +111,7 @@ def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Ques
         deadline_us=None if settings.deadline_s is None else round(settings.deadline_s * SECOND_US),
         on_lost=settings.on_lost,
         beside=settings.overlap == "allow",
+        own=start.replaces.run_id if start.replaces else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from runguard import clock
 from runguard.coverage.missing import Gap, gap, missing
 from runguard.errors import NothingRecordedError, RunguardError
 from runguard.guard.answering import answer
@@ -35,14 +36,7 @@ class Missed(NamedTuple):
     oldest: tuple[Asked, ...]
 
 
-class CaughtUp(NamedTuple):
-    """The start as it is after catching up, and whether we were told to stop meanwhile."""
-
-    prepared: Prepared
-    stopped: bool
-
-
-def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], Result]) -> CaughtUp:
+def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], Result]) -> Prepared:
     """Catch up on the windows before the one that this start answers, and return the start as it then is.
 
     `all` runs each of them, oldest first, up to the limit; `latest` and `merge` let this start answer them, `merge`
@@ -54,17 +48,19 @@ def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], 
         _bring_journal_over(prepared)
         found = missed(prepared)
     except NothingRecordedError:
-        return CaughtUp(prepared, stopped=False)
+        return prepared
     except (RunguardError, MemoryError) as error:
         voice(f"{error or 'no memory is left'}; nothing is caught up on")
-        return CaughtUp(prepared, stopped=False)
+        return prepared
     if found is None:
-        return CaughtUp(prepared, stopped=False)
+        return prepared
     if mode == "all":
-        return CaughtUp(prepared, stopped=_run_each(found, voice, run_one))
+        _run_each(found, voice, run_one)
+        look = clock.look()  # our own run begins only now
+        return prepared._replace(start=prepared.start.begun(look.wall_us, look.since_boot_s))
     start_us = found.gap.first.start_us if mode == "merge" else None
     covers = Covers(found.gap.first.due_us, found.gap.last_due_us, found.gap.windows, start_us)
-    return CaughtUp(prepared._replace(start=prepared.start._replace(covers=covers)), stopped=False)
+    return prepared._replace(start=prepared.start._replace(covers=covers))
 
 
 def missed(prepared: Prepared) -> Missed | None:
@@ -103,16 +99,15 @@ def _bring_journal_over(prepared: Prepared) -> None:
             pass
 
 
-def _run_each(found: Missed, voice: Voice, run_one: Callable[[Asked], Result]) -> bool:
-    """Run the oldest windows one by one; return whether we were told to stop."""
+def _run_each(found: Missed, voice: Voice, run_one: Callable[[Asked], Result]) -> None:
+    """Run the oldest windows one by one, until one cannot be run, or we are told to stop."""
     for done, asked in enumerate(found.oldest):
         result = run_one(asked)
         obstacle = result.verdict.outcome == "refused" and result.verdict.why not in PASSED_OVER
         if result.stopped or obstacle:
             left = found.gap.windows - done - (not obstacle)
             voice(f"catching up ends here: {left} windows before this one are left")
-            return result.stopped
+            return
     left = found.gap.windows - len(found.oldest)
     if left:
         voice(f"caught up on {len(found.oldest)} windows, the limit; {left} before this one are left")
-    return False

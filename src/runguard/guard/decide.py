@@ -42,6 +42,7 @@ class Question(NamedTuple):
     deadline_us: int | None = None
     on_lost: str = "hold"
     beside: bool = False  # the job may run beside an earlier run of its own
+    own: str | None = None  # the attempt before of this very start
 
 
 def decide(question: Question) -> Proceed | Refuse:
@@ -62,7 +63,7 @@ def decide(question: Question) -> Proceed | Refuse:
     if earlier.outcome in DONE:
         return _answered(question, earlier, name)
     if earlier.outcome == "running" and question.beside:
-        return Proceed(earlier.attempt + 1, None, f"{name} of this window still runs, and overlap is allowed")
+        return Proceed(earlier.attempt + 1, question.own, f"{name} of this window still runs, and overlap is allowed")
     if earlier.outcome == "lost" and question.on_lost == "hold":
         return Refuse("held", 75, _held(question, earlier, name), earlier)
     return Proceed(earlier.attempt + 1, replaced, f"{name} of this window {_was(earlier.outcome)}")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import gc
 import os
 import stat
+from _signal import SIGINT  # type: ignore[import-not-found]
 
 from runguard import clock, paths
 from runguard.errors import NoTraceError, StoreError, UnsafeError
-from runguard.guard import holding, lock, runfile
+from runguard.guard import holding, lock, runfile, terminal
 from runguard.guard.books import Books
 from runguard.guard.capture import Capture
 from runguard.guard.casefile import LOOK_S, CaseFile
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from runguard.store.database import Appended
 
 
-INTERRUPTED = 130  # as a shell says of Ctrl-C
 SETTLE_AFTER_S = 0.1
 # What a start does without and an end may need.
 _FOR_THE_END = (
@@ -66,7 +66,7 @@ class _Command(NamedTuple):
     fields: dict[str, Any]
 
 
-class _Attempt(NamedTuple):
+class Attempt(NamedTuple):
     """One attempt, on record. `done` is None where it was refused."""
 
     number: int
@@ -104,11 +104,7 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
     if prepared.settings.catch_up != "none" and request.asked is None:
         from runguard.guard.catching_up import catch_up_first
 
-        prepared, stopped = catch_up_first(
-            prepared, voice, lambda asked: guard(request._replace(asked=asked), environ, signals)
-        )
-        if stopped:
-            return Result(refused(INTERRUPTED), stopped=True)
+        prepared = catch_up_first(prepared, voice, lambda asked: guard(request._replace(asked=asked), environ, signals))
     monitor = _monitor(prepared, voice)
     try:
         verdict = _run(prepared, signals, monitor, voice)
@@ -119,21 +115,29 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
         if monitor is not None:
             monitor.tell_refusal(error, signals)
         verdict = refused(error.status, "unsafe")
-    return Result(verdict, stopped=signals.stop is not None or verdict.interrupted)
+    return Result(verdict, stopped=signals.stop is not None)
 
 
 def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> Verdict:
     """Get our turn; run, and run again what failed; let go; tell. Raises the errors that refuse a start."""
     places = _private_places(prepared)
-    command = _Command(code := code_of(prepared.start), fields_of(prepared, code))
+    command = _command_of(prepared)
     turn = _take_turn(prepared, places, command.fields, signals, voice)
     if isinstance(turn, Refuse):
         return refused(turn.status, turn.why)
     prepared, held = turn
+
+    def attempt_once(prepared: Prepared, monitor: Monitor | None, tried: int = 1) -> Attempt:
+        what = command if tried == 1 else _command_of(prepared)
+        return _attempt(prepared, places, held, what, signals, monitor, voice, tried)
+
     try:
-        attempt = _attempt(prepared, places, held, command, signals, monitor, voice)
-        if prepared.settings.retries and attempt.done is not None:
-            attempt = _attempt_again(prepared, places, held, attempt, signals, voice)
+        if prepared.settings.retries:
+            from runguard.guard.retrying import until_it_works  # only where retries are set
+
+            attempt = until_it_works(prepared, monitor, places, signals, voice, attempt_once)
+        else:
+            attempt = attempt_once(prepared, monitor)
     finally:
         if held is not None:
             held.release()
@@ -146,6 +150,10 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     return attempt.verdict
 
 
+def _command_of(prepared: Prepared) -> _Command:
+    return _Command(code := code_of(prepared.start), fields_of(prepared, code))
+
+
 def _attempt(
     prepared: Prepared,
     places: Places,
@@ -154,8 +162,8 @@ def _attempt(
     signals: Signals,
     monitor: Monitor | None,
     voice: Voice,
-    tried: int = 1,
-) -> _Attempt:
+    tried: int,
+) -> Attempt:
     """Record, run, record: the `tried`-th attempt, with an identity of its own. Raises the errors that refuse it."""
     books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
     work: RunFile | None = None
@@ -168,7 +176,7 @@ def _attempt(
         opening = books.open(command.fields)
         if isinstance(opening.decision, Refuse):
             _say_refusal(opening.decision, voice)
-            return _Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
+            return Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
         inherit = tuple(each.fd for each in (held, work) if each is not None)
         cases = CaseFile(prepared, places, voice, books)
         more = cases.variables(further=opening.decision.attempt > 1 or opening.decision.supersedes is not None)
@@ -178,6 +186,8 @@ def _attempt(
         beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
         beside += (Beside(LOOK_S, cases.beside()),)
         done = execute(plan, signals, capture, command.code, work, beside, prepared.settings.min_time_s)
+        if done.verdict.interrupted and terminal.in_foreground():
+            signals.received.append(SIGINT)  # the terminal's Ctrl-C, which the command alone has got, is for us too
         done = _as_ordered(done, prepared, places)
         tally = cases.conclude()
         done = _judged_by_cases(done, tally, voice)
@@ -191,30 +201,7 @@ def _attempt(
             cases.remove(recorded=recorded is not None)
         if work is not None:
             work.remove()
-    return _Attempt(opening.decision.attempt, done.verdict, done, opening.window, recorded, books, monitor)
-
-
-def _attempt_again(
-    prepared: Prepared, places: Places, held: lock.Lock | None, attempt: _Attempt, signals: Signals, voice: Voice
-) -> _Attempt:
-    """Try again in the same window, our lock held, as long as the settings allow; return the last that ran."""
-    from runguard.guard import retrying  # only where retries are set
-
-    settings, tried = prepared.settings, 1
-    while True:
-        found = retrying.again(attempt.verdict, settings, tried, attempt.window, clock.look().wall_us)
-        retrying.say(voice, prepared, attempt.verdict, found, tried)
-        if found.delay_s is not None and attempt.monitor is not None and attempt.done is not None:
-            attempt.monitor.tell_attempt(attempt.done, attempt.window)
-        if found.delay_s is None or not retrying.wait(signals, found.delay_s):
-            return attempt
-        prepared, tried = retrying.next_start(prepared, attempt.verdict.outcome, attempt.number), tried + 1
-        command = _Command(code := code_of(prepared.start), fields_of(prepared, code))
-        monitor = attempt.monitor.again(prepared) if attempt.monitor is not None else None
-        following = _attempt(prepared, places, held, command, signals, monitor, voice, tried)
-        if following.done is None:
-            return attempt
-        attempt = following
+    return Attempt(opening.decision.attempt, done.verdict, done, opening.window, recorded, books, monitor)
 
 
 def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:

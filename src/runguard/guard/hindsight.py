@@ -50,7 +50,7 @@ def look_back(prepared: Prepared, places: Places, journal: Journal) -> Hindsight
     if journaled is not None and (journaled.attempt or earlier is None or not earlier.attempt):
         gone = journaled.outcome == "running" and not _lives(places.runs, journaled.run_id)
         earlier = journaled._replace(outcome="lost") if gone else journaled
-    return Hindsight(found, earlier, alive, fault)
+    return Hindsight(found, earlier or start.replaces, alive, fault)
 
 
 def _living(store: ReadOnlyStore, job: str, now_us: int, runs: str) -> tuple[set[str], tuple[str, Holder] | None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import select
+import stat
 
 from runguard import clock
+from runguard.errors import NoTraceError, StoreError, UnsafeError
 from runguard.guard.start import new_run_id
 from runguard.instant import SECOND_US, seconds
 from runguard.model import Earlier
@@ -12,12 +15,23 @@ from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from runguard.guard.ending import Verdict
+    from runguard.guard.flow import Attempt
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
+    from runguard.guard.telling import Monitor
     from runguard.guard.voice import Voice
     from runguard.model import Window
+    from runguard.paths import Places
     from runguard.settings import Settings
+
+    class AttemptOnce(Protocol):
+        """Record, run, record; raises the errors that refuse a start."""
+
+        def __call__(self, prepared: Prepared, monitor: Monitor | None, tried: int = 1) -> Attempt: ...
+
 
 _LONGEST_DELAY_S = 86_400.0  # doubling ends here
 _TRIED_AGAIN = ("failed", "killed")
@@ -28,6 +42,40 @@ class Again(NamedTuple):
 
     delay_s: float | None
     because: str = ""
+
+
+def until_it_works(
+    prepared: Prepared,
+    monitor: Monitor | None,
+    places: Places,
+    signals: Signals,
+    voice: Voice,
+    attempt_once: AttemptOnce,
+) -> Attempt:
+    """Try, and try again in the same window as long as the settings allow; return the last attempt that ran.
+
+    Raises the errors that refuse a start for the first attempt alone: after it there is a status of the command's own.
+    """
+    tried, stdin_at = 1, _stdin_at()
+    attempt = attempt_once(prepared, monitor)
+    while attempt.done is not None:
+        hidden = _where_its_output_is(prepared, attempt.verdict, tried)
+        if not _is_to_follow(prepared, places, attempt, tried, signals, voice, hidden):
+            break
+        prepared, tried = _next_start(prepared, attempt.verdict.outcome, attempt.number), tried + 1
+        monitor = attempt.monitor.again(prepared) if attempt.monitor is not None else None
+        _rewind_stdin(stdin_at)
+        try:
+            following = attempt_once(prepared, monitor, tried)
+        except (UnsafeError, NoTraceError, StoreError) as error:
+            voice(f"{error}: not tried again{hidden}")
+            break
+        if following.done is None:
+            if hidden:
+                voice(f"not tried again{hidden}")
+            break
+        attempt = following
+    return attempt
 
 
 def again(verdict: Verdict, settings: Settings, tried: int, window: Window | None, now_us: int) -> Again:
@@ -52,7 +100,34 @@ def again(verdict: Verdict, settings: Settings, tried: int, window: Window | Non
     return Again(delay_s)
 
 
-def wait(signals: Signals, delay_s: float) -> bool:
+def _is_to_follow(
+    prepared: Prepared, places: Places, attempt: Attempt, tried: int, signals: Signals, voice: Voice, hidden: str
+) -> bool:
+    """Say what follows the `tried`-th attempt, and wait for it; return whether another one is to be made now."""
+    settings, verdict = prepared.settings, attempt.verdict
+    found = again(verdict, settings, tried, attempt.window, clock.look().wall_us)
+    if found.delay_s is None:
+        if found.because:
+            voice(f"{found.because}{hidden}")
+        return False
+    how = verdict.outcome.replace("_", " ")
+    of = f"attempt {tried} of {settings.retries + 1} {how}, status {verdict.returned}"
+    if signals.stop is None:
+        # Of a job that is to be quiet unless it fails, the record alone has it while tries are left.
+        (voice.keep if settings.output == "on-failure" else voice)(f"{of}; the next in {seconds(found.delay_s)}")
+    if attempt.monitor is not None and attempt.done is not None:
+        attempt.monitor.tell_attempt(attempt.done, attempt.window)
+    if _wait(signals, found.delay_s):
+        return True
+    from runguard.guard.ending_others import ordered_by  # only where we were told to stop
+
+    by = ordered_by(places.runs, prepared.start.run_id)
+    stopped = f"stopped to make way for run {by} (--overlap kill)" if by else f"told to stop by signal {signals.stop}"
+    voice(f"{stopped}: not tried again{hidden}")
+    return False
+
+
+def _wait(signals: Signals, delay_s: float) -> bool:
     """Wait before the next attempt; return False as soon as we are told to stop."""
     until_s = clock.look().monotonic_s + delay_s
     poll = select.poll()
@@ -66,7 +141,7 @@ def wait(signals: Signals, delay_s: float) -> bool:
     return False
 
 
-def next_start(prepared: Prepared, outcome: str, attempt: int) -> Prepared:
+def _next_start(prepared: Prepared, outcome: str, attempt: int) -> Prepared:
     """Return the start once more, after `attempt`, with that outcome: a run of its own, now, for the same window."""
     before = prepared.start
     replaces = Earlier(before.run_id, None, outcome, attempt, prepared.author.host)
@@ -77,14 +152,22 @@ def next_start(prepared: Prepared, outcome: str, attempt: int) -> Prepared:
     return prepared._replace(start=start)
 
 
-def say(voice: Voice, prepared: Prepared, verdict: Verdict, found: Again, tried: int) -> None:
-    """Say what follows. Of a job that is to be quiet unless it fails, the record alone has it while tries are left."""
-    settings, quiet = prepared.settings, prepared.settings.output == "on-failure"
-    if found.delay_s is not None:
-        how = verdict.outcome.replace("_", " ")
-        of = f"attempt {tried} of {settings.retries + 1} {how}, status {verdict.returned}"
-        (voice.keep if quiet else voice)(f"{of}; the next in {seconds(found.delay_s)}")
-    elif found.because:
-        hidden = quiet and tried <= settings.retries and verdict.outcome in _TRIED_AGAIN
-        look = f"; its output: runguard show {prepared.start.run_id} --output" if hidden else ""
-        voice(f"{found.because}{look}")
+def _where_its_output_is(prepared: Prepared, verdict: Verdict, tried: int) -> str:
+    """Return a clause on output that was kept back, since a failure was not the last word, or ""."""
+    settings = prepared.settings
+    hidden = settings.output == "on-failure" and tried <= settings.retries and verdict.outcome in _TRIED_AGAIN
+    return f"; its output: runguard show {prepared.start.run_id} --output" if hidden else ""
+
+
+def _stdin_at() -> int | None:
+    """Return how far the file that is our stdin has been read, or None where it is no file."""
+    try:
+        return os.lseek(0, 0, os.SEEK_CUR) if stat.S_ISREG(os.fstat(0).st_mode) else None
+    except OSError:
+        return None
+
+
+def _rewind_stdin(stdin_at: int | None) -> None:
+    """Let the next attempt find its input where the first one did: at its end, it would find nothing, and succeed."""
+    if stdin_at is not None:
+        os.lseek(0, stdin_at, os.SEEK_SET)
