@@ -179,3 +179,15 @@ def test_the_key_without_which_nobody_finds_the_case_is_no_part_of_the_ledger(le
     lines = b"".join(line for (line,) in rows(letters, "SELECT line FROM ledger"))
     assert secret.hex().encode() not in lines
     assert b"HB-2" not in lines
+
+
+def test_no_entry_spells_a_case_that_is_uncertain_although_it_is_said(shell: Shell) -> None:
+    run = ("run", "-j", "x", "-s", "@daily", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z")
+    told = shell.directory / "told"
+    told.write_bytes(intent("HB-2"))  # the command line shall not spell it
+    assert shell(*run, "-c", f"cat {told} >> $RUNGUARD_ITEMS; kill -9 $PPID $$").returncode == -9
+    assert "1 case is uncertain: HB-2" in shell(*run, "true").stderr
+    assert "1 case is uncertain: HB-2" in shell(*run, "--reason", "looked", "-c", "exit 3").stderr
+    lines = b"".join(line for (line,) in rows(shell, "SELECT line FROM ledger"))
+    assert b"1 case is uncertain" in lines
+    assert b"HB-2" not in lines

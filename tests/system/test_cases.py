@@ -194,7 +194,7 @@ def test_a_held_window_names_what_is_uncertain(shell: Shell) -> None:
     refused = shell(*DAILY, "--", "touch", "ran")
     assert refused.returncode == 75
     assert "; 1 case is uncertain: B" in refused.stderr
-    assert "1 case is uncertain: B" in shell.json("show", "2")[0]["because"]
+    assert shell.json("show", "2")[0]["because"].endswith("; 1 case is uncertain")  # a ledger spells no case
     assert not (shell.directory / "ran").exists()
     done = shell(
         "rerun",

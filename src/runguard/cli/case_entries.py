@@ -12,7 +12,7 @@ from runguard.cli.spans import local
 from runguard.errors import StoreError
 from runguard.evidence import lists
 from runguard.evidence.tally import of_fields
-from runguard.guard.earlier_cases import in_words, uncertain_after
+from runguard.guard.earlier_cases import named, uncertain_after
 from runguard.guard.intake import list_of, tally_of
 from runguard.instant import rfc3339
 from runguard.store import items
@@ -65,7 +65,7 @@ def lines(records: ReadOnlyStore, run: Run, told: dict[str, Any] | None) -> Iter
     yield "cases", f"{tally.sentence()} ({tally.entries:,} entries{f': {results}' if results else ''})"
     yield "", ", ".join(tally.flaws())
     if tally.uncertain:
-        yield "uncertain", in_words(uncertain_after(records, run)).partition(": ")[2]
+        yield "uncertain", named(uncertain_after(records, run)).removeprefix(": ")
 
 
 def _entry(record: Record) -> Row:

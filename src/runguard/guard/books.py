@@ -354,8 +354,8 @@ class Books:
         leftovers = self._leftovers(tx)
         said, alive = leftovers.close_dead(running, ended, by=self._start.run_id)
         self._spent += leftovers.spent
-        for remark in said:
-            self._voice(remark)
+        for remark, names in said:
+            self._voice(remark, names)
         return alive
 
     def _notice_steps(self, tx: Transaction) -> None:
@@ -516,10 +516,12 @@ def _naming_uncertain(store: Store, refusal: Refuse) -> Refuse:
     run = store.run(refusal.earlier.run_id) if refusal.why == "held" and refusal.earlier else None
     if run is None or not store.rows("items_told", start_seq=run.start_seq):
         return refusal
-    from runguard.guard.earlier_cases import in_words, uncertain_after
+    from runguard.guard.earlier_cases import counted, named, uncertain_after
 
     cases = uncertain_after(store, run)
-    return refusal._replace(because=f"{refusal.because}; {in_words(cases)}") if cases else refusal
+    if not cases:
+        return refusal
+    return refusal._replace(because=f"{refusal.because}; {counted(cases)}", aside=named(cases))
 
 
 def _covers_fields(start: Start) -> dict[str, Any] | None:

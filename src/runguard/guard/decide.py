@@ -27,6 +27,7 @@ class Refuse(NamedTuple):
     because: str
     earlier: Earlier | None = None
     holder: Holder | None = None  # who is in the way
+    aside: str = ""  # said behind `because`, and never recorded: names of cases
 
 
 class Question(NamedTuple):

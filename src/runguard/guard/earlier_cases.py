@@ -36,7 +36,7 @@ def variables(store: Store, run_id: str, earlier: list[Run], runs: str, voice: V
     done, uncertain = states(store, earlier)
     if uncertain:
         them = "it" if len(uncertain) == 1 else "them"
-        voice(f"{in_words(uncertain)}; RUNGUARD_UNCERTAIN names {them} to the command")
+        voice(counted(uncertain), f"{named(uncertain)}; RUNGUARD_UNCERTAIN names {them} to the command")
     found = {}
     for name, suffix, cases in (("RUNGUARD_DONE", ".done", done), ("RUNGUARD_UNCERTAIN", ".uncertain", uncertain)):
         path = os.path.join(runs, run_id + suffix)
@@ -75,12 +75,17 @@ def uncertain_after(reader: Reader, run: Run) -> list[str]:
     return sorted({each.case for each in items.still_open(reader, run.start_seq)})
 
 
-def in_words(cases: list[str]) -> str:
-    """Return a clause that names uncertain cases."""
-    named = ", ".join(spelled(case) for case in cases[:_NAMED])
-    more = f" and {len(cases) - _NAMED:,} more" if len(cases) > _NAMED else ""
+def counted(cases: list[str]) -> str:
+    """Return a clause that counts uncertain cases."""
     one = len(cases) == 1
-    return f"{len(cases):,} case{'' if one else 's'} {'is' if one else 'are'} uncertain: {named}{more}"
+    return f"{len(cases):,} case{'' if one else 's'} {'is' if one else 'are'} uncertain"
+
+
+def named(cases: list[str]) -> str:
+    """Return the rest of the clause, which names them. It is said and not recorded: the ledger is never edited."""
+    names = ", ".join(spelled(case) for case in cases[:_NAMED])
+    more = f" and {len(cases) - _NAMED:,} more" if len(cases) > _NAMED else ""
+    return f": {names}{more}"
 
 
 def spelled(case: str) -> str:

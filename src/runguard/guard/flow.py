@@ -364,7 +364,7 @@ def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> No
 def _say_refusal(refusal: Refuse, voice: Voice) -> None:
     """Say that the command is not run; that a window is done already is news only to a person at a terminal."""
     if refusal.why != "duplicate" or _stderr_is_terminal():
-        voice(f"not run ({refusal.why}): {refusal.because}")
+        voice(f"not run ({refusal.why}): {refusal.because}", refusal.aside)
 
 
 def _stderr_is_terminal() -> bool:

@@ -37,12 +37,12 @@ class Leftovers:
 
     def close_dead(
         self, running: Iterable[Run], ended: Collection[str] = (), *, by: str = ""
-    ) -> tuple[list[str], tuple[Run, Life] | None]:
-        """Close those of `running` that died: return what to say of them, and one that still lives, if any.
+    ) -> tuple[list[tuple[str, str]], tuple[Run, Life] | None]:
+        """Close those of `running` that died: return what to say of them and aside, and one that lives still, if any.
 
         Of those in `ended` it is known how: they were stopped to make way for the run `by`.
         """
-        said: list[str] = []
+        said: list[tuple[str, str]] = []
         alive = None
         for run in running:
             life = liveness.judge(run.run_id, run.guard_pid, run.boot_id, self._runs)
@@ -57,7 +57,8 @@ class Leftovers:
             head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
             self._tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
             if run.run_id not in ended:
-                said.append(f"run {run.number} is lost: {life.because}{self._uncertain(run, tally)}")
+                uncertain, names = self._uncertain(run, tally)
+                said.append((f"run {run.number} is lost: {life.because}{uncertain}", names))
             unlink(os.path.join(self._runs, run.run_id))
         return said, alive
 
@@ -72,13 +73,14 @@ class Leftovers:
             self.spent.append(os.path.join(self._runs, run_id + ".items"))
         return tally
 
-    def _uncertain(self, run: Run, tally: dict[str, Any] | None) -> str:
-        """Return a clause that names the cases of a lost run that nobody knows about, or ""."""
+    def _uncertain(self, run: Run, tally: dict[str, Any] | None) -> tuple[str, str]:
+        """Return a clause that counts the cases of a lost run that nobody knows about, and one that names them."""
         if tally is None or not tally["uncertain"]:
-            return ""
-        from runguard.guard.earlier_cases import in_words, uncertain_after
+            return "", ""
+        from runguard.guard.earlier_cases import counted, named, uncertain_after
 
-        return f"; {in_words(uncertain_after(self._tx.store, run))}"
+        cases = uncertain_after(self._tx.store, run)
+        return f"; {counted(cases)}", named(cases)
 
     def take_over(self, names: list[str], ours: str) -> Iterator[str]:
         """Yield the run files that nobody needs any more, their output kept where its run is on record.

@@ -28,16 +28,17 @@ class Voice:
         """Return `text` as it may be said and recorded."""
         return mask_text(text, self._secrets, self._patterns)
 
-    def __call__(self, text: str) -> None:
-        """Say `text` on stderr, once, and keep it."""
-        self._say(self.masked(text))
+    def __call__(self, text: str, aside: str = "") -> None:
+        """Say `text` on stderr, once, and keep it; what is said `aside` behind it is not kept."""
+        self._say(self.masked(text), self.masked(aside) if aside else "")
 
     def keep(self, text: str) -> None:
         """Keep `text` for the record without saying it."""
         self._untold.append(self.masked(text))
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, aside: str = "") -> None:
         self._untold.append(text)
+        text += aside
         if text in self._said or len(self._said) >= _MOST_LINES or self._unheard:
             return
         from runguard import printable  # only where something is wrong

@@ -161,7 +161,12 @@ class Reader:
 
     def forgotten_us(self) -> int | None:
         """Return up to which due windows are not expected any more, because what answered them was pruned, or None."""
-        return self._first("forgotten")
+        try:
+            return self._first("forgotten")
+        except StoreError as error:
+            if "no such table" in error.why:  # no version that prunes has written to it yet
+                return None
+            raise
 
     def retired(self, job: str) -> bool:
         """Tell whether nothing is expected of the job any more: its latest revision retired it."""
