@@ -142,6 +142,15 @@ def test_no_success_is_sent_before_its_due(shell: Shell) -> None:
     assert "it would count for the window before" in done.stdout
 
 
+def test_a_failure_of_the_future_is_sent_since_the_clock_was_set_back(shell: Shell) -> None:
+    with Healthchecks() as monitor:
+        url = monitor.add(CHECK)
+        configure(shell, url)
+        put(shell, url, ago_us=-2 * HOUR_US)
+        assert shell("ping").returncode == 0
+        assert monitor.paths == [f"/ping/{CHECK}/3"]
+
+
 def test_what_a_monitor_refuses_for_good_is_dropped_loudly(shell: Shell) -> None:
     with Healthchecks() as monitor:
         url = monitor.url(f"/ping/{CHECK}")  # it knows no such check

@@ -6,7 +6,7 @@ import pytest
 
 from runguard import zones
 from runguard.heartbeat.body import Body
-from runguard.heartbeat.lateness import kind_now, late_event, valid_until_us
+from runguard.heartbeat.lateness import is_too_soon, kind_now, late_event, valid_until_us
 from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.styles import Event
 from runguard.instant import from_rfc3339, rfc3339
@@ -46,6 +46,16 @@ def test_a_success_does_not_count_once_a_newer_outcome_is_about_to_be_told() -> 
 )
 def test_a_success_of_the_future_is_none_to_rely_on(now: str, kind: str) -> None:
     assert kind_now(slot("success", "2026-03-30T01:30:00Z"), from_rfc3339(now)) == kind
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [("2026-03-29T01:32:01Z", True), ("2026-03-29T01:34:00Z", False), ("2026-03-28T22:32:00Z", False)],
+    ids=["before its due", "at its due", "set back"],
+)
+def test_what_ended_before_its_due_waits_for_it_unless_the_clock_was_set_back(now: str, expected: bool) -> None:
+    early = slot("failure")._replace(from_us=from_rfc3339("2026-03-29T01:34:00Z"))
+    assert is_too_soon(early, from_rfc3339(now)) is expected
 
 
 @pytest.mark.parametrize("superseded", [False, True])

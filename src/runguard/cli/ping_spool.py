@@ -16,7 +16,7 @@ from runguard.guard.late import Delivery, Told
 from runguard.heartbeat import client, spool
 from runguard.heartbeat.client import Sending
 from runguard.heartbeat.event import Event
-from runguard.heartbeat.lateness import kind_now, late_event
+from runguard.heartbeat.lateness import is_too_soon, kind_now, late_event
 from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.spool import Claim
 from runguard.heartbeat.targets import Target, targets_of
@@ -130,7 +130,7 @@ def _begun(environ: dict[str, str], place: Place, claim: Claim, now_us: int) -> 
     """Begin to deliver a slot; where nothing is sent, return why."""
     slot = claim.slot
     found = _target(environ, place, slot)
-    if isinstance(found, str) or now_us < slot.from_us:
+    if isinstance(found, str) or is_too_soon(slot, now_us):
         claim.close()
         return late.row(slot, "kept", found if isinstance(found, str) else _too_soon(slot))
     target, settings = found
@@ -199,7 +199,7 @@ def _is_outdated(place: Place, slot: Slot) -> bool:
 def _foretold(environ: dict[str, str], place: Place, slot: Slot, now_us: int) -> Outcome:
     """Return what would become of a slot."""
     found = _target(environ, place, slot)
-    if isinstance(found, str) or now_us < slot.from_us:
+    if isinstance(found, str) or is_too_soon(slot, now_us):
         return Outcome(slot, late.row(slot, "kept", found if isinstance(found, str) else _too_soon(slot)))
     kind = kind_now(slot, now_us, superseded=_is_outdated(place, slot))
     if found[0].request(late_event(slot, kind, now_us)) is None:

@@ -11,7 +11,7 @@ import time
 from runguard import clock, zones
 from runguard.errors import ScheduleError, ZoneError, reason
 from runguard.heartbeat import client, spool
-from runguard.heartbeat.lateness import kind_now, late_event, valid_until_us
+from runguard.heartbeat.lateness import is_too_soon, kind_now, late_event, valid_until_us
 from runguard.heartbeat.redact import mask_url
 from runguard.heartbeat.slot import Slot
 from runguard.instant import SECOND_US, rfc3339
@@ -203,7 +203,7 @@ class Late:
             self._voice(claimed)
             return False
         now_us = clock.look().wall_us
-        if now_us < claimed.slot.from_us and not superseded:
+        if is_too_soon(claimed.slot, now_us) and not superseded:
             claimed.close()
             return False
         kind = kind_now(claimed.slot, now_us, superseded=superseded)

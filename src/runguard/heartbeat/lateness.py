@@ -30,6 +30,11 @@ def valid_until_us(from_us: int, timetable: Timetable | None) -> int | None:
     return None if following is None else following.due_us
 
 
+def is_too_soon(slot: Slot, now_us: int) -> bool:
+    """Tell whether an outcome would count for the window before. After the clock was set back nobody knows."""
+    return now_us < slot.from_us and not _is_of_the_future(slot, now_us)
+
+
 def kind_now(slot: Slot, now_us: int, *, superseded: bool = False) -> str:
     """Return as what a slot is told: success, failure or log. `superseded`: there is a newer outcome.
 
@@ -38,7 +43,7 @@ def kind_now(slot: Slot, now_us: int, *, superseded: bool = False) -> str:
     if slot.event == "failure":
         return "failure"
     stale = slot.until_us is not None and now_us >= slot.until_us
-    return "log" if superseded or stale or slot.at_us > now_us + _SLEWED_US else "success"
+    return "log" if superseded or stale or _is_of_the_future(slot, now_us) else "success"
 
 
 def late_event(slot: Slot, kind: str, now_us: int) -> Event:
@@ -46,6 +51,10 @@ def late_event(slot: Slot, kind: str, now_us: int) -> Event:
     body = slot.told.body
     said = f"delivered late by {_spaced(span(now_us - slot.at_us))} (it ended {rfc3339(slot.at_us)}): {body.summary}"
     return slot.told._replace(kind=kind, body=Body(said, body.tail, body.omitted_bytes))
+
+
+def _is_of_the_future(slot: Slot, now_us: int) -> bool:
+    return slot.at_us > now_us + _SLEWED_US
 
 
 def _spaced(text: str) -> str:
