@@ -44,6 +44,9 @@ def left(table: bytes, form: Form = USER) -> list[Left]:
         (b"mail ops%Dear,%bye", b"mail --schedule '30 2 * * *' -- mail ops%Dear,%bye"),
         (b"cat | mail ops%Dear\\%,", b"mail --schedule '30 2 * * *' -c 'cat | mail ops'%Dear\\%,"),
         (b"tar -f $(date +\\%F)", b"tar --schedule '30 2 * * *' -c 'tar -f $(date +\\%F)'"),
+        (b"send x'%in", b"send --schedule '30 2 * * *' -c 'send x'\\'''%in"),
+        (b'send x"a', b"send --schedule '30 2 * * *' -c 'send x\"a'"),
+        (b"\\%1", b"1 --schedule '30 2 * * *' -c '\\%1'"),  # bash takes it for a job of its own
         (b"-x; y", b"x --schedule '30 2 * * *' -c -- '-x; y'"),
     ],
 )  # fmt: skip
@@ -169,6 +172,21 @@ def test_a_line_that_cannot_be_wrapped_is_named_and_left(line: bytes, why: str) 
 def test_a_shell_whose_quotes_are_not_known_leaves_its_lines(shell: bytes) -> None:
     [found] = left(b"SHELL=" + shell + b"\n1 1 * * * x\n")
     assert found == Left(2, f"SHELL={shell.decode()}: how that shell quotes is not known")
+
+
+@pytest.mark.parametrize(("shell", "head"), [(b"bash", b""), (b"zsh", b"/bin/zsh -c "), (b"ksh", b"/bin/ksh -c ")])
+def test_a_bare_word_may_be_the_shells_own_where_not_all_of_those_are_known(shell: bytes, head: bytes) -> None:
+    table = b"SHELL=/bin/" + shell + b"\n1 1 * * * print x\n1 1 * * * /opt/print x\n"
+    bare = b"'print x'" if head else b"print x"
+    _, first, second = wrapped(table).splitlines()
+    assert first.endswith(b" -- " + head + bare)
+    assert second.endswith(b" -- /opt/print x")
+
+
+def test_quotes_nested_too_deeply_are_no_fault_of_ours() -> None:
+    table = b"* * * * * " + b'x "$(' * 3000 + b')"' * 3000 + b"\n"
+    form = USER._replace(daemon=CRONIE)
+    assert unwrap(wrapped(table, form), form).data == table
 
 
 def test_debians_limit_of_998_bytes_counts_what_runguard_adds() -> None:

@@ -17,7 +17,7 @@ _VARIABLE = re.compile(
 )
 _SCHEDULE = re.compile(rb"[ \t]*(?P<schedule>@[^ \t]*|[^ \t@][^ \t]*(?:[ \t]+[^ \t]+){4})[ \t]*")
 _USER = re.compile(rb"(?P<user>[^ \t]+)[ \t](?P<gap>[ \t]*)")
-_COMMAND = re.compile(rb"(?:[^\\%]++|\\.|\\\Z)*+", re.DOTALL)  # up to the first % without a backslash before it
+_COMMAND = re.compile(rb"(?:[^\\%]+|\\.|\\\Z)*", re.DOTALL)  # up to the first % without a backslash before it
 
 _SHOWN = 60  # characters
 _FEW = "a line is five fields or an @name, and a command"

@@ -17,11 +17,11 @@ _REDIRECTIONS = (b"<", b">")
 BOURNE = ("sh", "dash", "bash", "ash", "ksh", "ksh93", "mksh", "yash", "zsh")  # shells that read these words
 # What a shell knows by itself, sh's and bash's: not what a program of that name does, and nothing to look for.
 BUILTINS = frozenset(
-    b"! . : [ [[ { } alias bg break builtin caller case cd command compgen complete continue coproc declare dirs disown"
-    b" do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history"
-    b" if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift"
-    b" shopt source suspend test then time times trap true type typeset ulimit umask unalias unset until wait"
-    b" while".split()
+    b"! . : [ [[ alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc"
+    b" declare dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function"
+    b" getopts hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray"
+    b" readonly return select set shift shopt source suspend test then time times trap true type typeset ulimit"
+    b" umask unalias unset until wait while { }".split()
 )
 # After these words of the shell a command begins.
 _OPENING = frozenset(b"! { if then elif else while until do time".split())
@@ -40,7 +40,7 @@ class Word(NamedTuple):
 
 
 class Unclosed(ValueError):
-    """A quote, a substitution or a brace is not closed."""
+    """A quote, a substitution or a brace is not closed, or too many are open."""
 
 
 def split(command: bytes) -> list[Word]:
@@ -48,6 +48,13 @@ def split(command: bytes) -> list[Word]:
 
     A comment at its end is left out.
     """
+    try:
+        return _split(command)
+    except RecursionError:
+        raise Unclosed("quotes and substitutions are nested too deeply") from None
+
+
+def _split(command: bytes) -> list[Word]:
     found: list[Word] = []
     at = 0
     while at < len(command):

@@ -21,17 +21,17 @@ from runguard.schedule import cron
 
 SH = b"/bin/sh"
 
+# Nothing possessive here: re of Python before 3.11.5 mismatches such groups (its issue 106052).
 _PIECE = rb"[A-Za-z0-9_./:,@+=%^\x80-\xff-]|\\%"
 _SIMPLE = re.compile(
-    rb"(?P<program>(?:[A-Za-z0-9_./:,@+%^\x80-\xff-]|\\%)+)"
-    rb"(?:[ \t]++(?!=)(?:"
-    + _PIECE
-    + rb"|'[^'\x00-\x08\x0a-\x1f\x7f]*'|\"(?:[^\"$`\\\x00-\x08\x0a-\x1f\x7f]|\\%)*+\")++)*+"
+    rb"(?P<program>[A-Za-z0-9_./:,@+^\x80-\xff-]+)"  # bash takes %x for a job of its own
+    rb"(?:[ \t]+(?!=)(?:" + _PIECE + rb"|'[^'\x00-\x08\x0a-\x1f\x7f]*'|\"(?:[^\"$`\\\x00-\x08\x0a-\x1f\x7f]|\\%)*\")+)*"
     rb"[ \t]*"
 )
 _QUOTED = re.compile(rb"(?:'[^']*'|\\')+")
 _MARK = re.compile(rb"[ \t]*#[ \t]*runguard:[ \t]*(?P<words>.*)", re.DOTALL)
 _SHELL = re.compile(rb"/[A-Za-z0-9_./+-]+")
+_BUILTINS_KNOWN = (b"sh", b"dash", b"ash", b"bash")  # shells all of whose words BUILTINS has
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 
 
@@ -244,7 +244,7 @@ def _prefix(line: Line, form: Form, job: str, zone: str | None) -> bytes:
 def _body(command: bytes, shell: bytes) -> bytes:
     """Return what follows the options for a command that `shell` would have been given."""
     again = shell != SH and command.startswith(shell + b" -c ")  # or unwrap would take the command's own shell off
-    if _is_simple(command) and not again:
+    if _is_simple(command, shell) and not again:
         return b"-- " + command
     quoted = b"'" + command.replace(b"'", b"'\\''") + b"'"
     if shell != SH:
@@ -252,10 +252,13 @@ def _body(command: bytes, shell: bytes) -> bytes:
     return (b"-c -- " if command.startswith(b"-") else b"-c ") + quoted
 
 
-def _is_simple(command: bytes) -> bool:
-    """Tell whether words and quotes are all that a shell would see in a command, and its first word is a program."""
+def _is_simple(command: bytes, shell: bytes) -> bool:
+    """Tell whether words and quotes are all that `shell` would see in a command, and its first word is a program."""
     found = _SIMPLE.fullmatch(command)
-    return bool(found) and found["program"] not in BUILTINS  # type: ignore[index]
+    if not found:
+        return False
+    known = shell.rpartition(b"/")[2] in _BUILTINS_KNOWN or b"/" in found["program"]
+    return known and found["program"] not in BUILTINS
 
 
 def _bared(command: bytes, found: guarded.Guarded, shell: bytes) -> bytes:
