@@ -201,7 +201,7 @@ def test_what_was_pruned_is_not_missing_afterwards(shell: Shell) -> None:
         ("DELETE FROM pruned WHERE what = 'entries'", "entries"),
         ("DELETE FROM entry_list", "entry 4 is not what its checkpoint names"),
         ("DELETE FROM item WHERE case_id = 'HB-2'", "of the 4 records that entry 13 left, 0 are there"),
-        ("DELETE FROM bearing WHERE kind = 'hold'", "the tables tell entry 12 otherwise: what it is about (case)"),
+        ("DELETE FROM bearing WHERE kind = 'hold'", "entry 12 has no row in the tables (bearing)"),
     ],
 )
 def test_what_is_done_to_the_rest_is_found(letters: Shell, statement: str, said: str) -> None:

@@ -55,8 +55,8 @@ class Rest:
         self._kept, self._count = sha256(), 0
         self._previous: dict[str, Any] | None = None
 
-    def pages(self) -> Iterator[list[tuple[int, bytes]]]:
-        """Yield the lines that are proved, by checkpoint."""
+    def pages(self) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+        """Yield the lines that are proved, by checkpoint, with the last entry that it names."""
         upto_seq = 0
         for seq, first_seq, last_seq in self._store.rows("checkpoints_upto", seq=self._pruned.checkpoint_seq):
             told = self._checkpoint(seq)
@@ -64,7 +64,7 @@ class Rest:
                 self._find("checkpoint", seq, f"checkpoint {seq} does not follow on entry {upto_seq}, or is another")
             upto_seq = last_seq
             page = self._store.unjudged("lines_between", first_seq=first_seq, last_seq=last_seq)
-            yield list(self._proved(told, first_seq, [(number, bytes(line)) for number, line in page]))
+            yield last_seq, list(self._proved(told, first_seq, [(number, bytes(line)) for number, line in page]))
         if upto_seq != self._pruned.upto_seq:
             self._find("checkpoint", self._pruned.checkpoint_seq, f"no checkpoint names the entries after {upto_seq}")
         kept = (self._count, self._kept.hexdigest() if self._count else None)

@@ -16,6 +16,7 @@ from runguard.coverage.missing import gap
 from runguard.evidence import forgotten, indexed, records, signing
 from runguard.evidence.chain import PAGE, Chain, Finding
 from runguard.evidence.forgotten import Pruned, Rest
+from runguard.evidence.indexed import Indexed
 from runguard.evidence.removals import Removals, Removed
 from runguard.guard.expecting import expecting
 from runguard.store.database import ReadOnlyStore
@@ -66,21 +67,23 @@ def integrity(
         _rest(store, gone, tellings, found)
     while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
         first_seq = chain.seq + 1
-        sound = []
+        sound, unsound = [], []
         for seq, line in page:
             flaws = list(chain.follow(seq, bytes(line)))
             found += flaws
-            if not flaws:
-                sound.append((seq, line))
+            if flaws:
+                unsound.append(seq)
+            else:
+                sound.append((seq, bytes(line)))
                 tellings.read(seq, bytes(line))
-        found += indexed.compare(store, sound)
-        found += indexed.surplus(store, first_seq, chain.seq)
+        found += Indexed(store, sound, first_seq, chain.seq, unsound).findings()
         found += _outputs(store, first_seq, chain.seq)
         advance(len(page))
         if len(found) > MOST_FINDINGS:
             text = f"too many findings: nothing was looked at after entry {chain.seq}"
             found.append(Finding("chain", chain.seq, text))
             break
+    found += indexed.strays(store)
     looked_at = 0
 
     def counted(count: int) -> None:
@@ -125,12 +128,13 @@ def _beginning(store: ReadOnlyStore, since: Since, gone: Pruned | None, found: l
 def _rest(store: ReadOnlyStore, gone: Pruned, tellings: records.Tellings, found: list[Finding]) -> None:
     """Look at what is there of the entries that were pruned."""
     rest = Rest(store, gone)
-    for page in rest.pages():
-        found += indexed.compare(store, page)
+    after_seq = 0
+    for upto_seq, page in rest.pages():
+        found += Indexed(store, page, after_seq + 1, upto_seq).findings()
+        after_seq = upto_seq
         for seq, line in page:
             tellings.read(seq, line)
     found += rest.findings
-    found += indexed.surplus(store, 1, gone.upto_seq)
     found += _outputs(store, 1, gone.upto_seq)
 
 

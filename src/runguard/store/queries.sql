@@ -54,22 +54,6 @@ INSERT INTO signature (seq, text) VALUES (:seq, :text)
 -- Keep what became of telling a checkpoint to somebody outside.
 INSERT INTO anchored (seq, at_us, error) VALUES (:seq, :at_us, :error)
 
--- name: checkpoint_at
--- A checkpoint as the tables have it.
-SELECT seq, first_seq, last_seq, at_us, list_sha256 FROM checkpoint WHERE seq = :seq
-
--- name: revision_at
--- The revision that an entry opened.
-SELECT job, number, expression, zone, policy, gap, fold, after_us, opened_us, seq FROM revision WHERE seq = :seq
-
--- name: waiver_at
--- The waiver that an entry is.
-SELECT seq, job, window_key, since_us, until_us, withdrawn, reason, host, actor, at_us FROM waiver WHERE seq = :seq
-
--- name: run_seqs
--- Which entries started and ended the runs that were started by some entries.
-SELECT start_seq, finish_seq FROM run WHERE start_seq BETWEEN :first_seq AND :last_seq
-
 -- name: outputs_of
 -- The kept output of the runs that were started by some entries, and which entries ended them.
 SELECT run.finish_seq, output.head, output.tail FROM run JOIN output ON output.run_id = run.run_id
@@ -521,10 +505,6 @@ SELECT seq FROM bearing WHERE about = :about AND which = :which AND seq = :seq
 INSERT INTO pruned (seq, what, before_us, first_number, last_number, checkpoint_seq)
 VALUES (:seq, :what, :before_us, :first_number, :last_number, :checkpoint_seq)
 
--- name: pruned_at
--- What an entry pruned.
-SELECT seq, what, before_us, first_number, last_number, checkpoint_seq FROM pruned WHERE seq = :seq
-
 -- name: pruned
 -- What was pruned of case entries, or of entries, oldest first.
 SELECT seq, before_us, first_number, last_number, checkpoint_seq FROM pruned WHERE what = :what ORDER BY seq
@@ -660,3 +640,68 @@ DELETE FROM erasure WHERE seq = :seq
 -- name: delete_pruned
 -- Remove what an entry pruned from the tables.
 DELETE FROM pruned WHERE seq = :seq
+
+-- name: run_rows_between
+-- The runs that were started by some entries, every column of them.
+SELECT /*run_columns*/, answered_due_us FROM run WHERE start_seq BETWEEN :first_seq AND :last_seq
+
+-- name: jobs_between
+-- The jobs that some entries have registered.
+SELECT job, registered_us, registered_seq FROM job WHERE registered_seq BETWEEN :first_seq AND :last_seq
+
+-- name: revisions_between
+-- The revisions that some entries have opened.
+SELECT job, number, expression, zone, policy, gap, fold, after_us, opened_us, seq FROM revision
+WHERE seq BETWEEN :first_seq AND :last_seq
+
+-- name: waivers_between
+-- The waivers that some entries are.
+SELECT seq, job, window_key, since_us, until_us, withdrawn, reason, host, actor, at_us FROM waiver
+WHERE seq BETWEEN :first_seq AND :last_seq
+
+-- name: checkpoint_rows_between
+-- The checkpoints among some entries, as the tables have them.
+SELECT seq, first_seq, last_seq, at_us, list_sha256 FROM checkpoint WHERE seq BETWEEN :first_seq AND :last_seq
+
+-- name: pruned_between
+-- What some entries have pruned.
+SELECT seq, what, before_us, first_number, last_number, checkpoint_seq FROM pruned
+WHERE seq BETWEEN :first_seq AND :last_seq
+
+-- name: bearings_between
+-- What some entries are about.
+SELECT about, which, seq, kind FROM bearing WHERE seq BETWEEN :first_seq AND :last_seq
+
+-- name: strays
+-- Rows under entries that were never written, the first ones. A case entry is filed by its number (evidence/lists.py).
+WITH ledger_end (seq, number) AS (
+    SELECT coalesce(max(seq), 0), (coalesce(max(seq), 0) + 1) << 21 FROM ledger
+)
+SELECT 'ledger' AS table_name, seq FROM ledger WHERE seq < 1
+UNION ALL
+SELECT 'run', start_seq FROM run
+WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'job', registered_seq FROM job WHERE registered_seq < 1 OR registered_seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'revision', seq FROM revision WHERE seq < 1 OR seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'waiver', seq FROM waiver WHERE seq < 1 OR seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'checkpoint', seq FROM checkpoint WHERE seq < 1 OR seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'pruned', seq FROM pruned WHERE seq < 1 OR seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'bearing', seq FROM bearing WHERE seq < 1 OR seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'item', id >> 21 FROM item WHERE id < 1 << 21 OR id >= (SELECT number FROM ledger_end)
+UNION ALL
+SELECT 'item_list', id >> 21 FROM item_list WHERE id < 1 << 21 OR id >= (SELECT number FROM ledger_end)
+UNION ALL
+SELECT 'item_rejected', start_seq FROM item_rejected
+WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'item_open', start_seq FROM item_open WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
+UNION ALL
+SELECT 'item_run', start_seq FROM item_run WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
+LIMIT 100
