@@ -124,6 +124,21 @@ def test_what_is_evidence_cannot_be_changed_with_a_new_manifest(letters: Shell) 
     assert verify(made).returncode == 0
 
 
+@with_ssh
+def test_a_key_that_was_exchanged_since_is_told(letters: Shell) -> None:
+    for name in ("old", "new"):
+        key = letters.directory / name
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        letters.config.write_text(f'sign_key = "{key}"\n')
+        record(letters, 3 + (name == "new"), "2025-01-05T02:00:00Z", both("HB-2"))
+        made = export(letters, "--case", "HB-2", to=f"with-{name}")
+        assert verify(made).returncode == 0
+    first, said, second = (made / "allowed_signers").read_text().splitlines()
+    assert first.split()[1:] == (letters.directory / "new.pub").read_text().split()[:2]
+    assert said == "# not the key that this host signs with now: ask whose it is"
+    assert second.split()[1:] == (letters.directory / "old.pub").read_text().split()[:2]
+
+
 def test_a_file_that_was_added_or_removed_is_found(letters: Shell) -> None:
     made = export(letters, "--case", "HB-2")
     (made / "lists" / "more").write_text("x")

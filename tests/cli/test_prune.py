@@ -140,7 +140,7 @@ def test_a_held_run_survives_whole(letters: Shell, target: list[str]) -> None:
 
 def test_a_dry_run_says_the_same_and_does_nothing(letters: Shell) -> None:
     letters("hold", "--case", "HB-2", "--reason", "court")
-    said = letters(*PRUNE, "--dry-run")
+    said = letters("prune", "--keep", "400d", "--dry-run")
     assert said.stdout.startswith("would remove 8 case entries, 2 entries of the ledger from before ")
     assert said.stderr == "runguard: prune: case HB-2 stays: held by entry 12 (court)\n"
     assert rows(letters, "SELECT count(*) FROM ledger") == [(12,)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -191,3 +193,31 @@ def test_no_entry_spells_a_case_that_is_uncertain_although_it_is_said(shell: She
     lines = b"".join(line for (line,) in rows(shell, "SELECT line FROM ledger"))
     assert b"1 case is uncertain" in lines
     assert b"HB-2" not in lines
+
+
+def test_what_waits_in_the_file_of_a_dead_guard_is_not_forgotten(letters: Shell) -> None:
+    told = letters.directory / "told"
+    told.write_bytes(both("HB-2"))
+    letters("run", "-j", "x", "-c", f"cat {told} >> $RUNGUARD_ITEMS; kill -9 $PPID")
+    said = letters("redact", "HB-2", "--reason", "article 17")
+    assert said.returncode == 2
+    assert "names the case and is not on record yet: the job's next start takes it in" in said.stderr
+    letters("run", "-j", "x", "true")
+    assert redact(letters, "HB-2").startswith("removed 5 case entries of 3 runs")
+
+
+def test_a_run_beside_it_goes_on_and_all_is_whole(letters: Shell) -> None:
+    """Cases are redacted and pruned, and bundles made, while a job tells of others."""
+    job = """for n in $(seq 400); do
+        echo '{"case":"N-'$n'","phase":"result","result":"done","action":"x"}' >> $RUNGUARD_ITEMS
+        [ $((n % 40)) = 0 ] && sleep 0.05
+    done"""
+    command = [sys.executable, "-m", "runguard", "run", "-j", "x", "-c", job]
+    with subprocess.Popen(command, env=letters.environ, cwd=letters.directory, stderr=subprocess.PIPE) as run:
+        redact(letters, "HB-2")
+        assert letters("prune", "--keep", "400d", "--reason", "policy", "--vacuum").returncode == 0
+        assert letters("export", "--case", "HB-20", "-o", "bundle").returncode in (0, 2)
+        assert b"journal" not in run.stderr.read() if run.stderr else True
+        assert run.wait() == 0
+    told = letters.json("verify", "--full")[0]
+    assert (told["ok"], told["records"] >= 400) == (True, True)

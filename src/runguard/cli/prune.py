@@ -45,7 +45,7 @@ _SHOWN = 20
 
 @click.command("prune", cls=Command, help=TEXT, short_help="Remove what is old enough.", statuses=STATUSES)
 @click.option("--keep", metavar="D", help="How long everything is kept (needed): 400d, 2y; a day at least.")
-@click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
+@click.option("--reason", metavar="TEXT", help="Why (needed, except with --dry-run); it is recorded with your login.")
 @click.option("--cases-only", is_flag=True, help="Remove the text of case entries; leave the ledger as it is.")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and what is held; do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
@@ -65,7 +65,8 @@ def prune(
     """Say what would be removed, or remove it, a piece at a time, and say which entries tell it."""
     if keep is None:
         raise UsageError("prune: --keep D is needed: how long everything is kept (400d, 2y)")
-    reason = reason_of("prune", reason, "who prunes says why")
+    if not dry_run:
+        reason = reason_of("prune", reason, "who prunes says why")
     now_us = clock.look().wall_us
     asked = Asked(keep, _before_us(keep, now_us), reason)
     place = find(environ, store)

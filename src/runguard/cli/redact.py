@@ -11,7 +11,7 @@ from runguard.cli.options import Command, Number
 from runguard.cli.output import page
 from runguard.cli.targets import case_id, reason_of
 from runguard.errors import UsageError
-from runguard.evidence import redaction
+from runguard.evidence import redaction, waiting
 from runguard.evidence.redaction import Found
 from runguard.guard.writing import writing
 from runguard.printable import line
@@ -35,7 +35,7 @@ STATUSES = (
 @click.argument("case", metavar="[CASE]", required=False)
 @click.option("--run", metavar="RUN", help="The run of the one case entry that is meant.")
 @click.option("--seq", metavar="N", type=Number(1), help="Its number in the run.")
-@click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
+@click.option("--reason", metavar="TEXT", help="Why (needed, except with --dry-run); it is recorded with your login.")
 @click.option("--authority", metavar="TEXT", help="By whose authority: a decision, a ticket.")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed; do nothing.")
 @click.option("--store", metavar="URL", help="SQLite file of the records.")
@@ -51,7 +51,8 @@ def redact(
     store: str | None,
 ) -> int:
     """Remove it and say what was removed, by which entry, and what was not."""
-    reason = reason_of("redact", reason, "who redacts says why")
+    if reason is not None or not dry_run:
+        reason = reason_of("redact", reason, "who redacts says why")
     if (case is None) == (run is None) or (run is None) != (seq is None):
         raise UsageError("redact: either CASE, or --run RUN and --seq N")
     if case is not None:
@@ -65,16 +66,30 @@ def redact(
         if records is None:
             raise UsageError(f"redact: {nothing_recorded(place)}")
         with records:
+            files = _files(records, case, place.kept.runs)
             found = _find(records, case, run, seq)
         page([line(f"would remove {_told(found)}; nothing was done")])
     else:
         with writing(environ, place.kept, create=False) as tx:
+            files = _files(tx.store, case, place.kept.runs)
             found = _find(tx.store, case, run, seq)
             _refuse_to_spell(found.case, reason, authority)
-            entry = redaction.redact(tx, found, authority, reason, now_us)
+            entry = redaction.redact(tx, found, authority, reason or "", now_us)
         page([line(f"removed {_told(found)}; the lists stay as they are (entry {entry})")])
-    _say_what_stays(found)
+    _say_what_stays(found, files)
     return 0
+
+
+def _files(reader: Reader, case: str | None, runs: str) -> list[str]:
+    """Return what is known of files that name the case too. Raises UsageError where one of them waits to be taken in.
+
+    What a job said would come on record after the case was redacted.
+    """
+    found, unread = waiting.in_files(reader, case, runs) if case is not None else ([], [])
+    for each in found:
+        if each.said:
+            raise UsageError(f"{each.path} names the case and is not on record yet: the job's next start takes it in")
+    return [*unread, *(f"{each.path} may name the case: remove it by hand" for each in found)]
 
 
 def _find(reader: Reader, case: str | None, run: str | None, seq: int | None) -> Found:
@@ -102,7 +117,7 @@ def _told(found: Found) -> str:
     return f"{' and '.join(told)}, case {found.case}"
 
 
-def _say_what_stays(found: Found) -> None:
+def _say_what_stays(found: Found, files: list[str]) -> None:
     """Say where the case is still to be read: nobody shall think that more is gone than is."""
     if found.entries:
         named = ", ".join(f"{seq} ({kind})" for seq, kind in found.entries)
@@ -110,4 +125,6 @@ def _say_what_stays(found: Found) -> None:
     if found.outputs:
         named = ", ".join(map(str, found.outputs))
         say(f"redact: the kept output of run {named} holds the id and stays until it is pruned")
+    for text in files:
+        say(f"redact: {line(text)}")
     say("redact: exports, backups and copies of the file that were made before are out of reach")

@@ -51,7 +51,7 @@ def write(directory: str, reader: Reader, selected: Selected, given: Given, adva
     bundle = _Bundle(directory)
     unnamed = {digest for digest, _ in given.texts}
     entries = _write_entries(bundle, reader, selected, unnamed)
-    newer = _write_checkpoints(bundle, reader, entries)
+    newer, keys = _write_checkpoints(bundle, reader, entries)
     records = 0
     with bundle.open("records.jsonl") as file:
         for part in selected.parts:
@@ -62,8 +62,8 @@ def write(directory: str, reader: Reader, selected: Selected, given: Given, adva
                 advance(1)
     for part in selected.parts:
         _write_lists(bundle, reader, part)
-    if given.public_key is not None:
-        bundle.write("allowed_signers", f"{signing.IDENTITY} {given.public_key}\n".encode())
+    if signers := _signers(given.public_key, keys):
+        bundle.write("allowed_signers", signers)
     for digest, text in given.texts:
         bundle.write(f"texts/{digest}", text)
     _write_words(bundle, reader, selected, records)
@@ -133,22 +133,32 @@ def _write_entries(bundle: _Bundle, reader: Reader, selected: Selected, unnamed:
     return found
 
 
-def _write_checkpoints(bundle: _Bundle, reader: Reader, entries: list[int]) -> tuple[int, ...]:
-    """Write what proves these entries, and return those that no checkpoint names yet."""
-    left = entries
+def _signers(public_key: str | None, keys: dict[str, None]) -> bytes:
+    """Return whose signatures count, as ssh-keygen reads it: sign_key's first; that others signed is said."""
+    ours = " ".join(public_key.split()[:2]) if public_key is not None else None
+    told = [f"{signing.IDENTITY} {ours}\n"] if ours is not None else []
+    doubt = "# not the key that this host signs with now: ask whose it is\n"
+    told += [f"{doubt}{signing.IDENTITY} {key}\n" for key in keys if key != ours]
+    return "".join(told).encode()
+
+
+def _write_checkpoints(bundle: _Bundle, reader: Reader, entries: list[int]) -> tuple[tuple[int, ...], dict[str, None]]:
+    """Write what proves these entries; return those that no checkpoint names yet, and the keys of the signatures."""
+    left, keys = entries, dict[str, None]()
     with bundle.open("checkpoints.jsonl") as file:
         for seq, first_seq, last_seq, signature in reader.rows("checkpoints_about", seq=entries[0] if entries else 0):
             for (line,) in reader.rows("line_at", seq=seq):
                 file.write(line)
             if signature is not None:
                 bundle.write(f"signatures/{seq:010d}", signature.encode("ascii", "replace"))
+                keys |= dict.fromkeys(key for key in (signing.key_of(signature),) if key is not None)
             if left and left[0] <= last_seq:
                 bundle.write(f"checkpoints/{seq:010d}", *_entry_list(reader, seq, first_seq, last_seq))
                 left = [each for each in left if each > last_seq]
     if left:
         ((after, _),) = reader.rows("checkpointed")
         bundle.write("checkpoints/newer", *_listed(reader, after + 1, left[-1]))
-    return tuple(left)
+    return tuple(left), keys
 
 
 def _entry_list(reader: Reader, checkpoint_seq: int, first_seq: int, last_seq: int) -> Iterator[bytes]:

@@ -7,14 +7,12 @@ ledger and kept output stay.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from runguard.errors import UsageError
-from runguard.evidence import erasure, lists
+from runguard.evidence import erasure, lists, waiting
 from runguard.evidence.retention import Held, held
 from runguard.store import bearings, items
 from runguard.store.database import Transaction
@@ -134,15 +132,12 @@ def _run_at(reader: Reader, start_seq: int) -> Run:
 
 
 def _rejected(reader: Reader, case: str) -> Iterator[tuple[Run, Reject]]:
-    """Yield the rejected lines, of all runs, in whose kept beginning the id stands as a JSON text."""
-    spellings = {json.dumps(case)[1:-1].encode(), case.encode()}
-    pattern = re.compile(rb'"(?:' + b"|".join(re.escape(each) for each in sorted(spellings)) + rb')(?:["\n]|\Z)')
+    """Yield the rejected lines, of all runs, whose kept beginning names the case."""
     for (start_seq,) in reader.rows("item_runs_rejected"):
         for piece in items.rejects(reader, start_seq):
-            if pattern.search(piece.head):
+            if waiting.names(piece.head, case):
                 yield _run_at(reader, start_seq), piece
 
 
 def _in_output(reader: Reader, run_id: str, case: str) -> bool:
-    whole = re.compile(rb"(?<![\w-])" + re.escape(case.encode()) + rb"(?![\w-])")
-    return any(whole.search(part) for part in reader.output(run_id) or ())
+    return any(waiting.names(part, case) for part in reader.output(run_id) or ())

@@ -33,7 +33,7 @@ class Parcel:
             for name in (*files, *names):
                 os.utime(os.path.join(directory, name), (MTIME_S, MTIME_S))
         if self.path.endswith(ARCHIVE):
-            name = os.path.basename(self.path).removesuffix(ARCHIVE)
+            name = os.path.basename(self.path).removesuffix(ARCHIVE) or "bundle"
             _pack(self.directory, name, self._archive)
             self.archive_sha256 = _sha256(self._archive)
 

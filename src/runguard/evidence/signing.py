@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import tempfile
 from collections.abc import Mapping
@@ -51,6 +52,23 @@ def public_key(key: str, environ: Mapping[str, str]) -> str:
             return file.read().strip()
     except OSError:
         return _ssh_keygen("-y", "-f", key, environ=environ).decode("utf-8", "replace").strip()
+
+
+def key_of(signature: str) -> str | None:
+    """Return the public key that a signature says it is by, as `TYPE BASE64`, or None where it is none.
+
+    The format is OpenSSH's PROTOCOL.sshsig: a magic word, a version, the key with its length before it.
+    """
+    body = "".join(line for line in signature.splitlines() if not line.startswith("-----"))
+    try:
+        blob = base64.b64decode(body, validate=True)
+        size = int.from_bytes(blob[10:14], "big")
+        key = blob[14 : 14 + size]
+        kind = key[4 : 4 + int.from_bytes(key[:4], "big")].decode("ascii")
+    except ValueError:
+        return None
+    sound = blob.startswith(b"SSHSIG") and len(key) == size and kind.isprintable() and len(kind.split()) == 1
+    return kind + " " + base64.b64encode(key).decode("ascii") if sound else None
 
 
 def _ssh_keygen(*arguments: str, environ: Mapping[str, str], given: bytes = b"") -> bytes:
