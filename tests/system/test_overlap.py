@@ -251,6 +251,20 @@ def test_a_run_that_is_stopped_between_two_attempts_says_by_whom(shell: Shell) -
     )
 
 
+def test_what_an_attempt_left_holding_the_lock_is_stopped_where_the_guard_was_killed_before_the_next(
+    shell: Shell,
+) -> None:
+    leaves = ("--", "sh", "-c", "setsid sleep 49 > left 2>&1 & exit 5")
+    retrying = guarded(shell, "--retries", "1", "--retry-delay", "1h", *leaves)
+    wait_until(lambda: [run["outcome"] for run in shell.runs_so_far()] == ["failed"])
+    retrying.kill()
+    retrying.communicate(timeout=30)
+    (left,) = shell.processes("sleep 49")
+    assert f"run 1 (pid {left}, for " in shell("run", "-j", "x", "--", "true").stderr
+    assert shell("run", "-j", "x", "--overlap", "kill", "--", "true").returncode == 0
+    assert not lives(left)
+
+
 def test_nothing_living_means_that_a_start_that_kills_just_runs(shell: Shell) -> None:
     assert shell("run", "-j", "x", "--overlap", "kill", "--", "echo", "mine").stdout == "mine\n"
 

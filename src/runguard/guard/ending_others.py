@@ -12,7 +12,7 @@ import time
 from _signal import SIGCONT, SIGKILL, SIGTERM  # type: ignore[import-not-found]
 
 from runguard import clock
-from runguard.guard import host, liveness, locking, stragglers
+from runguard.guard import holding, host, liveness, locking, stragglers
 from runguard.guard.runfile import ORDER
 
 TYPE_CHECKING = False
@@ -85,35 +85,43 @@ class _Victim:
 
     def __init__(self, holder: Holder, places: Places, job: str, boot_id: str) -> None:
         self._holder = holder
-        self._run_file = os.path.join(places.runs, holder.run_id)
-        self._lock_file = os.path.join(places.locks, f"{job}.lock")
-        self._runs = places.runs
+        self._places = places
+        self._job = job
         self._boot_id = boot_id
         self._guard_ticks = host.start_ticks(holder.guard_pid)
 
     def lives(self) -> bool:
-        """Return whether the run is still under way: its guard between two attempts counts."""
-        life = liveness.judge(self._holder.run_id, self._holder.guard_pid, self._boot_id, self._runs)
-        return life.state != liveness.LOST or bool(self.guards() and self._holds_lock())
+        """Return whether the run is still under way: its guard between two attempts counts, and what that has left."""
+        return self._life().state != liveness.LOST or bool(self._having_lock())
 
     def guards(self) -> list[int]:
         """Return the pid of its guard, where that lives and holds one of the run's locks: a pid may be reused."""
         pid = self._holder.guard_pid
         same = self._guard_ticks is not None and host.start_ticks(pid) == self._guard_ticks
-        return [pid] if same and pid in locking.by(self._run_file, self._lock_file) else []
+        return [pid] if same and pid in (*self._having_file(), *self._having_lock()) else []
 
     def workers(self) -> list[int]:
-        """Return the pids of all others that have inherited the run's lock, and the command's group."""
-        having = set(locking.by(self._run_file))
+        """Return the pids of all others that have inherited the run's locks, and the command's group."""
+        having = {*self._having_file(), *self._having_lock()}
         command = self._holder.command_pid
         if command and host.group_of(command) == command:
-            life = liveness.judge(self._holder.run_id, self._holder.guard_pid, self._boot_id, self._runs)
+            life = self._life()
             if life.command_pid == command and life.left and host.start_ticks(command) == life.left.command_start:
                 having.update(stragglers.members(command))
         return sorted(having - {self._holder.guard_pid, os.getpid()})
 
-    def _holds_lock(self) -> bool:
-        return self._holder.guard_pid in locking.by(self._lock_file)
+    def _life(self) -> liveness.Life:
+        return liveness.judge(self._holder.run_id, self._holder.guard_pid, self._boot_id, self._places.runs)
+
+    def _having_file(self) -> list[int]:
+        return locking.by(os.path.join(self._places.runs, self._holder.run_id))
+
+    def _having_lock(self) -> list[int]:
+        """Return who holds the job's lock, as long as that is the run's: the lock file says whose it is."""
+        noted = holding.holder_by_note(self._places.locks, self._places.runs, self._job)
+        if noted is None or noted.run_id != self._holder.run_id:
+            return []
+        return locking.by_run(os.path.join(self._places.locks, f"{self._job}.lock"), self._holder.guard_pid)
 
 
 def _send(pids: Iterable[int], number: int) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from runguard.guard import host, lock
 from runguard.instant import from_rfc3339, rfc3339, span
 from runguard.model import Holder
@@ -37,25 +39,19 @@ def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
         fields = lines.parse(lock.read_note(locks, job))
         life = liveness.judge(fields["run_id"], fields["guard_pid"], fields["boot_id"], runs)
         started_us = from_rfc3339(fields["started"])
-        pid, command = _who_lives(fields["run_id"], life, runs)
-        command = fields["command"] if pid == life.command_pid else command  # that has its secrets masked
+        pid, command = _who_lives(
+            life, fields["guard_pid"], f"{runs}/{fields['run_id']}", os.path.join(locks, f"{job}.lock")
+        )
+        if pid is None or pid == life.command_pid:
+            command = fields["command"]  # that has its secrets masked
         return Holder(fields["run_id"], None, fields["guard_pid"], pid, command, started_us)
     except (KeyError, TypeError, ValueError):
         return None  # the holder has not written it yet, or could not
 
 
-def guard_lives(locks: str, job: str) -> bool:
-    """Return whether the guard that the lock file of `job` names lives."""
-    try:
-        fields = lines.parse(lock.read_note(locks, job))
-        return host.lives(fields["guard_pid"], fields["guard_start"], fields["boot_id"])
-    except (KeyError, TypeError, ValueError):
-        return False
-
-
 def holder_of(run: Run, life: Life, runs: str) -> Holder:
     """Return a living run as a holder, by its file in the directory `runs`."""
-    pid, command = _who_lives(run.run_id, life, runs)
+    pid, command = _who_lives(life, run.guard_pid, f"{runs}/{run.run_id}")
     return Holder(run.run_id, run.number, run.guard_pid or 0, pid, command, run.started_us)
 
 
@@ -69,14 +65,14 @@ def describe(holder: Holder | None, now_us: int) -> str:
     return f"{name} ({pid}, for {span(now_us - holder.started_us)}: {command})"
 
 
-def _who_lives(run_id: str, life: Life, runs: str) -> tuple[int | None, str]:
-    """Return the pid and the command line of the command or, where that has gone, of what it has left behind."""
+def _who_lives(life: Life, guard_pid: int | None, *files: str) -> tuple[int | None, str]:
+    """Return pid and command line of the command; where that has gone, and the guard too, of who holds the locks."""
     pid, left = life.command_pid, life.left
-    if pid is None or left is None:
-        return pid, ""
-    if host.start_ticks(pid) == left.command_start:
+    if pid is not None and left is not None and host.start_ticks(pid) == left.command_start:
         return pid, host.command_line(pid)
     from runguard.guard import locking  # a walk through /proc
 
-    others = [other for other in locking.by(f"{runs}/{run_id}") if other != left.guard_pid]
-    return (others[0], host.command_line(others[0])) if others else (pid, "")
+    having = locking.by(*files)
+    if guard_pid in having:
+        return None, ""
+    return (having[0], host.command_line(having[0])) if having else (pid, "")

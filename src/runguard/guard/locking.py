@@ -37,9 +37,21 @@ def by(*paths: str) -> list[int]:
     What the kernel does not let us see, processes of other users, is left out. A start that waits for a lock, or a
     query that looks at one, has the file open too, and holds nothing.
     """
+    return sorted({pid for pid, _ in _holding(paths)})
+
+
+def by_run(path: str, guard_pid: int) -> list[int]:
+    """Return the same of one file, where the process `guard_pid` took the lock, or whoever took it has gone."""
+    found = _holding((path,))
+    takers = {pid for pid, took in found if took}
+    return sorted(pid for pid, _ in found) if takers <= {guard_pid} else []
+
+
+def _holding(paths: tuple[str, ...]) -> set[tuple[int, bool]]:
+    """Return who holds a lock, and whether that process took it."""
     wanted = {os.path.realpath(path) for path in paths}
     held = ((each.pid, flock_of(each)) for each in descriptors() if each.path in wanted)
-    return sorted({pid for pid, flock in held if flock is not None and flock.exclusive})
+    return {(pid, flock.taker == pid) for pid, flock in held if flock is not None and flock.exclusive}
 
 
 def descriptors() -> Iterator[Descriptor]:

@@ -162,12 +162,12 @@ def _living(prepared: Prepared, places: Places) -> list[Holder]:
 
 
 def _noted(prepared: Prepared, places: Places) -> list[Holder]:
-    """Return whom the lock file names, where that guard lives: it may not have recorded its start yet."""
+    """Return whom the lock file names, where it is that run's: it may be between its start, its attempts, its end."""
     job = prepared.start.job
     holder = holding.holder_by_note(places.locks, places.runs, job)
-    if holder is None or holder.guard_pid == os.getpid() or not holding.guard_lives(places.locks, job):
+    if holder is None or holder.guard_pid == os.getpid():
         return []
-    return [holder] if holder.guard_pid in locking.by(os.path.join(places.locks, f"{job}.lock")) else []
+    return [holder] if locking.by_run(os.path.join(places.locks, f"{job}.lock"), holder.guard_pid) else []
 
 
 def _refusal(prepared: Prepared, places: Places, signals: Signals, more: str) -> Refuse:
