@@ -25,6 +25,10 @@ echo "$RUNGUARD_RUN_ID" >> ran; echo "$RUNGUARD_WINDOW_KEY $RUNGUARD_RUN_ID $$" 
 sleep 0.08 9>&-
 echo "$RUNGUARD_WINDOW_KEY" >> ended
 """
+SOMETIMES_FAILS = f"{COMMAND} exit $(( $$ % 3 ? 0 : 7 ))"
+KILL = ("--overlap", "kill", "--kill-after", "0.5")
+RETRIES = ("--retries", "2", "--retry-delay", "0.05")
+MIXED = ((), ("--overlap", "wait"), KILL, RETRIES, (*KILL, *RETRIES), ("--overlap", "wait", *RETRIES))
 TARGETS = ("guard", "command", "both", "guard stopped")
 
 
@@ -46,14 +50,16 @@ def kill(shell: Shell, target: str, guard_pid: int) -> None:
         os.kill(guard_pid, signal.SIGTERM)
 
 
-def storm(shell: Shell, kills: int, seed: int) -> None:
+def storm(
+    shell: Shell, kills: int, seed: int, options: tuple[tuple[str, ...], ...] = ((),), command: str = COMMAND
+) -> None:
     chance = random.Random(seed)
     for n in range(kills):
-        guard = guarded(shell, *window(n), "--", "sh", "-c", COMMAND)
+        guard = guarded(shell, *window(n), *chance.choice(options), "--", "sh", "-c", command)
         time.sleep(chance.random() * 0.25)  # the moment is the test
         kill(shell, chance.choice(TARGETS), guard.pid)
-        following = shell("run", "-j", "x", *window(n), "--", "sh", "-c", COMMAND)
-        assert following.returncode in (0, 75, 137, 143), following.stderr
+        following = shell("run", "-j", "x", *window(n), *chance.choice(options), "--", "sh", "-c", command)
+        assert following.returncode in (0, 7, 75, 137, 143), following.stderr
         guard.communicate(timeout=30)
     wait_until(lambda: shell("run", "-j", "x", "--", "true").returncode == 0)
     check(shell, killed=True)
@@ -79,3 +85,9 @@ def test_every_start_of_a_small_storm_has_one_end_and_no_window_succeeds_twice(s
 @pytest.mark.parametrize("seed", range(4))
 def test_two_hundred_random_kills_leave_every_start_with_one_end(shell: Shell, seed: int) -> None:
     storm(shell, kills=200, seed=seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_two_hundred_random_kills_of_starts_that_wait_kill_and_try_again_do_so_too(shell: Shell, seed: int) -> None:
+    storm(shell, kills=200, seed=seed, options=MIXED, command=SOMETIMES_FAILS)
