@@ -148,6 +148,12 @@ def strays(store: ReadOnlyStore) -> Iterator[Finding]:
         yield Finding("index", None, f"a row of the table {table} is filed under entry {seq}, which never was: put in")
 
 
+def orphans(store: ReadOnlyStore) -> Iterator[Finding]:
+    """Yield the rows beside the record that belong to nothing which is on record. Raises StoreError."""
+    for table, named in store.unjudged("orphans"):
+        yield Finding("index", None, f"a row of the table {table} names {named}, which is not on record: put in")
+
+
 def _sent(line: bytes) -> list[tuple[str, _Row]] | None:
     """Return what an entry sends to the tables, or None where it cannot be read as one of its kind."""
     sent: list[tuple[str, _Row]] = []

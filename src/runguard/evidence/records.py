@@ -37,7 +37,8 @@ class Tellings:
         if b'"items":{' in line:
             told = json.loads(line)
             said = told["items"]
-            final = (told["kind"] == "run.finish" or told.get("final", False)) and not said.get("pending_bytes")
+            ends = told["kind"] == "run.finish" and not told.get("journaled")  # then a last `items` follows
+            final = (ends or told.get("final", False)) and not said.get("pending_bytes")
             telling = Telling(seq, said["entries"], said.get("list_sha256"), said.get("rejected_sha256"), final)
             self.by_run.setdefault(told["run_id"], []).append(telling)
 

@@ -23,6 +23,7 @@ from runguard.store.database import ReadOnlyStore
 from runguard.store.lines import FIRST_PREV
 from runguard.store.witness import Seen
 
+EMPTY = sha256(b"").hexdigest()
 MOST_FINDINGS = 1_000  # a ledger that was written anew from some entry on is one finding, not a million
 
 
@@ -84,6 +85,8 @@ def integrity(
             found.append(Finding("chain", chain.seq, text))
             break
     found += indexed.strays(store)
+    if not since.seq:
+        found += indexed.orphans(store)
     looked_at = 0
 
     def counted(count: int) -> None:
@@ -148,16 +151,20 @@ def _removed(gone: Pruned | None, removals: Removals) -> Iterator[Removed]:
 
 
 def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Finding]:
-    for seq, head, tail in store.unjudged("outputs_of", first_seq=first_seq, last_seq=last_seq):
+    for seq, *kept in store.unjudged("outputs_of", first_seq=first_seq, last_seq=last_seq):
         lines = store.unjudged("line_at", seq=seq)
         try:
-            told = json.loads(lines[0][0]).get("output") or {}
+            told = json.loads(lines[0][0])
+            output = told.get("output") or {"head_sha256": EMPTY, "tail_sha256": EMPTY}
         except (ValueError, IndexError, AttributeError):
             continue  # told by the chain
-        for name, kept in (("head", head), ("tail", tail)):
-            expected = told.get(f"{name}_sha256")
-            if expected is not None and sha256(kept).hexdigest() != expected:
-                yield Finding("output", seq, f"the kept output ({name}) of the run that entry {seq} ended was changed")
+        if told.get("journaled"):
+            continue  # it was kept afterwards, from what the guard had left
+        for name, found in zip(("head", "tail"), kept, strict=True):
+            expected = output.get(f"{name}_sha256")
+            if expected is not None and sha256(found or b"").hexdigest() != expected:
+                how = "removed" if found is None else "changed"
+                yield Finding("output", seq, f"the kept output ({name}) of the run that entry {seq} ended was {how}")
 
 
 def _signatures(

@@ -39,6 +39,7 @@ class Intake:
         self._tail: Tail | None = None
         self._progress: Progress | None = None
         self._list = RunList()
+        self._ended = False  # the end of the run is on record
         self._told_s = clock.look().monotonic_s
 
     @property
@@ -75,6 +76,7 @@ class Intake:
         else:
             batch.add(look.lines, look.size_bytes)
         tell = batch.untold() >= TELL_ENTRIES or (batch.untold() > 0 and at.monotonic_s >= self._told_s + TELL_S)
+        tell = tell or (self._ended and batch.progress != progress)  # what the end has told is no longer all
         if batch.progress == progress and not tell:
             return look.more
         try:
@@ -125,6 +127,7 @@ class Intake:
         run = reader.run(self.run_id)
         if run is None:
             raise StoreError(reader.path, f"the start of run {self.run_id} is not on record yet")
+        self._ended = run.outcome != "running"
         self._progress = items.progress(reader, run.start_seq) or Progress(run.start_seq)
         self._list = list_of(reader, run.start_seq)
         return self._progress

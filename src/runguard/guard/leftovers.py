@@ -7,6 +7,7 @@ import os
 from runguard.guard import liveness
 from runguard.guard.excerpts import masked
 from runguard.guard.frames import omitted_bytes
+from runguard.guard.provenance import small_sha256
 from runguard.instant import SECOND_US
 
 TYPE_CHECKING = False
@@ -50,12 +51,12 @@ class Leftovers:
                 alive = alive or (run, life)
                 continue
             tally = self._close_items(run.run_id)
-            fields = {**_lost_fields(run, life), "items": tally}
+            head, tail = (masked(each, *self._mask) for each in _left(life))
+            fields = {**_lost_fields(run, life, head, tail), "items": tally}
             if run.run_id in ended:
                 fields |= {"outcome": "killed", "why": "overlap", "killed_by": by}
             self._tx.append("run.finish", self._at_us, fields)
-            head, tail = (life.left.head, life.left.tail) if life.left else (b"", b"")
-            self._tx.keep_output(run.run_id, masked(head, *self._mask), masked(tail, *self._mask))
+            self._tx.keep_output(run.run_id, head, tail)
             if run.run_id not in ended:
                 uncertain, names = self._uncertain(run, tally)
                 said.append((f"run {run.number} is lost: {life.because}{uncertain}", names))
@@ -131,7 +132,11 @@ def unlink(path: str) -> None:
         return  # gone, or its directory is read-only: the run is closed all the same
 
 
-def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
+def _left(life: Life) -> tuple[bytes, bytes]:
+    return (life.left.head, life.left.tail) if life.left else (b"", b"")
+
+
+def _lost_fields(run: Run, life: Life, head: bytes, tail: bytes) -> dict[str, Any]:
     left = life.left
     omitted = omitted_bytes((left.stdout_bytes, left.stderr_bytes), (left.head, left.tail)) if left else (0, 0)
     return {
@@ -149,6 +154,8 @@ def _lost_fields(run: Run, life: Life) -> dict[str, Any]:
             "stdout": {"bytes": left.stdout_bytes, "sha256": None, "omitted_bytes": omitted[0]},
             "stderr": {"bytes": left.stderr_bytes, "sha256": None, "omitted_bytes": omitted[1]},
             "omitted_bytes": left.omitted_bytes,
+            "head_sha256": small_sha256(head),
+            "tail_sha256": small_sha256(tail),
         }
         if left
         else None,

@@ -56,7 +56,7 @@ INSERT INTO anchored (seq, at_us, error) VALUES (:seq, :at_us, :error)
 
 -- name: outputs_of
 -- The kept output of the runs that were started by some entries, and which entries ended them.
-SELECT run.finish_seq, output.head, output.tail FROM run JOIN output ON output.run_id = run.run_id
+SELECT run.finish_seq, output.head, output.tail FROM run LEFT JOIN output ON output.run_id = run.run_id
 WHERE run.start_seq BETWEEN :first_seq AND :last_seq AND run.finish_seq IS NOT NULL
 
 -- name: signatures
@@ -704,4 +704,21 @@ UNION ALL
 SELECT 'item_open', start_seq FROM item_open WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
 UNION ALL
 SELECT 'item_run', start_seq FROM item_run WHERE start_seq < 1 OR start_seq > (SELECT seq FROM ledger_end)
+LIMIT 100
+
+-- name: orphans
+-- Rows of what is not on record, the first ones: the table, and what it names.
+SELECT 'output' AS table_name, run_id FROM output
+WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.run_id = output.run_id)
+UNION ALL
+SELECT 'ping', run_id FROM ping WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.run_id = ping.run_id)
+UNION ALL
+SELECT 'signature', CAST(seq AS TEXT) FROM signature
+WHERE NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.seq = signature.seq)
+UNION ALL
+SELECT 'entry_list', CAST(checkpoint_seq AS TEXT) FROM entry_list
+WHERE NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.seq = entry_list.checkpoint_seq)
+UNION ALL
+SELECT 'erasure', CAST(seq AS TEXT) FROM erasure
+WHERE NOT EXISTS (SELECT 1 FROM bearing WHERE bearing.seq = erasure.seq AND bearing.kind = 'redact')
 LIMIT 100
