@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,11 @@ def entry(shell: Shell, seq: int) -> dict[str, Any]:
     [(line,)] = rows(shell, f"SELECT line FROM ledger WHERE seq = {seq}")
     found: dict[str, Any] = json.loads(line)
     return found
+
+
+def can_trace() -> bool:
+    """Tell whether faults can be injected into system calls."""
+    if not shutil.which("strace"):
+        return False
+    probe = ["strace", "-e", "inject=getpid:error=EIO:when=1", "true"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0

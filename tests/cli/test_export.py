@@ -359,3 +359,15 @@ def test_a_full_disk_leaves_nothing_half_done(letters: Shell, small_disk: Path, 
     told = letters("export", "--job", "letters", "-o", str(small_disk / name))
     assert (told.returncode, "No space left on device; nothing was written" in told.stderr) == (74, True)
     assert os.listdir(small_disk) == []
+
+
+def test_a_line_without_its_end_is_no_way_around_it(letters: Shell) -> None:
+    made = export(letters, "--case", "HB-2")
+    for name in ("entries.jsonl", "records.jsonl", "checkpoints.jsonl"):
+        data = (made / name).read_bytes()
+        (made / name).write_bytes(
+            data + data.splitlines()[0].replace(b"letters", b"leaflets").replace(b"HB-2", b"HB-3")[:-2]
+        )
+        renewed(made)
+        assert f"WRONG  {name}" in verify(made).stdout
+        (made / name).write_bytes(data)

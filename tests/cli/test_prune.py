@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
 import sqlite3
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
 import oldruns
-from oldruns import both, checkpoint, entry, record, rows
+from oldruns import both, can_trace, checkpoint, entry, record, rows
 from shell import Shell
 
 EDIT = "UPDATE ledger SET line = CAST(replace(CAST(line AS TEXT), 'ann', 'eve') AS BLOB) WHERE seq = "
@@ -38,16 +37,15 @@ def prune(shell: Shell, *options: str) -> str:
     return done.stdout
 
 
-def can_trace() -> bool:
-    if not shutil.which("strace"):
-        return False
-    probe = ["strace", "-e", "inject=getpid:error=EIO:when=1", "true"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-
-
 def missing(shell: Shell) -> list[Any]:
     found: list[Any] = json.loads(shell("missing", "letters", "--json").stdout)
     return found
+
+
+def kinds(shell: Shell, upto: int) -> list[str]:
+    """Return the kinds of the entries that are there up to one."""
+    lines = rows(shell, f"SELECT line FROM ledger WHERE seq <= {upto} ORDER BY seq")
+    return [json.loads(line)["kind"] for (line,) in lines]
 
 
 def integrity(shell: Shell) -> dict[str, Any]:
@@ -270,3 +268,57 @@ def test_the_space_is_given_back(letters: Shell) -> None:
     prune(letters, "--vacuum")
     assert oldruns.path(letters).stat().st_size < before / 2
     assert integrity(letters)["ok"]
+
+
+def test_a_run_that_a_checkpoint_has_cut_in_two_goes_whole(shell: Shell) -> None:
+    record(shell, 1, "2025-01-01T02:00:00Z", both("HB-1"), end=False)
+    checkpoint(shell, "2025-01-03T00:00:00Z")
+    end = {"run_id": oldruns.run_id(1), "outcome": "failed", "exit_status": 1, "output": None, "items": None}
+    shell.write(("run.finish", "2025-01-03T01:00:00Z", end))
+    with shell.open() as store, store.write() as tx:
+        tx.store.control("UPDATE item_run SET complete = 1")
+    record(shell, 2, "2025-01-03T02:00:00Z", both("HB-2"))
+    checkpoint(shell, "2025-01-05T00:00:00Z")
+    record(shell, 3, "2026-11-01T02:00:00Z", both("HB-3"))
+    prune(shell)
+    assert rows(shell, "SELECT number FROM run") == [(3,)]
+    assert kinds(shell, 6) == ["checkpoint", "checkpoint"]
+    assert integrity(shell)["since_seq"] == 6
+
+
+def test_a_record_that_was_verified_long_ago_is_verified_from_the_prune_on(letters: Shell) -> None:
+    with letters.open() as store, store.write() as tx:
+        [(line,)] = tx.store.rows("line_at", seq=2)
+        upto = {"upto_seq": 2, "upto_hash": hashlib.sha256(line).hexdigest()}
+        tx.send("insert_verified", {"at_us": 0, "since_seq": 0, **upto, "problems": 0})
+    prune(letters)
+    told = letters.json("verify")[0]
+    assert (told["ok"], told["since_seq"]) == (True, 8)
+
+
+def test_an_anchor_of_a_pruned_entry_cannot_be_compared_any_more(letters: Shell) -> None:
+    [(line,)] = rows(letters, "SELECT line FROM ledger WHERE seq = 2")
+    anchor = f"2:{hashlib.sha256(line).hexdigest()}"
+    prune(letters)
+    done = letters("verify", "--full", "--anchor", anchor)
+    assert done.returncode == 1
+    assert "entry 2, which the anchor knows, was pruned by entry 14: it cannot be compared any more" in done.stdout
+
+
+def test_what_was_said_about_the_rest_stays_with_it(shell: Shell) -> None:
+    record(shell, 1, "2025-01-01T02:00:00Z", both("HB-1"))
+    record(shell, 2, "2025-01-01T03:00:00Z", both("HB-2"))
+    reason = {"reason": "b"}
+    shell.write(
+        ("correction", "2025-01-02T00:00:00Z", {"about": [{"run": oldruns.run_id(1)}], "wrong": "a", **reason}),
+        ("correction", "2025-01-02T00:00:00Z", {"about": [{"run": oldruns.run_id(2)}], "wrong": "a", **reason}),
+        ("defect", "2025-01-02T00:00:00Z", {"about": [{"code": "ab" * 32}], "reference": None, **reason}),
+        ("hold", "2025-01-02T00:00:00Z", {"about": [{"case": "HB-2"}], **reason}),
+        ("access", "2025-01-02T00:00:00Z", {"about": [{"case": "HB-2"}], "how": "explain", **reason}),
+        ("access", "2025-01-02T00:00:00Z", {"about": [{"case": "HB-1"}], "how": "explain", **reason}),
+    )
+    checkpoint(shell, "2025-01-07T00:00:00Z")
+    record(shell, 3, "2026-11-02T02:00:00Z", b"")
+    prune(shell)
+    assert kinds(shell, 10) == ["run.start", "run.finish", "correction", "defect", "hold", "access"]
+    assert integrity(shell)["ok"]

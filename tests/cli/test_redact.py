@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import oldruns
-from oldruns import both, done, entry, intent, rows
+from oldruns import both, can_trace, done, entry, intent, rows
 from shell import Shell
 
 OLD = "2025-01-01T02:00:00Z"
@@ -221,3 +221,18 @@ def test_a_run_beside_it_goes_on_and_all_is_whole(letters: Shell) -> None:
         assert run.wait() == 0
     told = letters.json("verify", "--full")[0]
     assert (told["ok"], told["records"] >= 400) == (True, True)
+
+
+@pytest.mark.skipif(not can_trace(), reason="needs strace and the right to trace")
+def test_a_fault_in_the_middle_removes_all_of_it_or_nothing(letters: Shell) -> None:
+    for n, fault in ((3, "signal=KILL"), (9, "error=ENOSPC"), (15, "signal=KILL")):
+        letters.prefix = ("strace", "-o", "/dev/null", "-e", f"inject=pwrite64:{fault}:when={n}")
+        assert letters("redact", "HB-2", "--reason", "article 17").returncode in (-9, 74)
+        letters.prefix = ()
+        said = letters("verify", "--full")
+        assert said.returncode == 0
+        [(left,)] = rows(letters, "SELECT count(*) FROM item WHERE case_id = 'HB-2'")
+        assert (left, "lawfully removed" in said.stdout) in ((3, False), (0, True))
+        if not left:
+            return
+    redact(letters, "HB-2")

@@ -37,7 +37,7 @@ fi
 
 # Each checkpoint names the one before it and the list of its entries, and its signature is of it.
 before=''
-while IFS= read -r line; do
+while IFS= read -r line || [ -n "$line" ]; do
     number seq "$line" && hash "$line" && checkpoints=$((checkpoints + 1)) && known="$known $n:$sum "
     holds "$line" "$before" || wrong "checkpoints.jsonl: checkpoint $n does not name the one before it"
     before="\"previous\":{\"seq\":$n,\"sha256\":\"$sum\"}"
@@ -53,7 +53,7 @@ while IFS= read -r line; do
 done <checkpoints.jsonl
 
 # Each entry is in the list of a checkpoint.
-while IFS= read -r line; do
+while IFS= read -r line || [ -n "$line" ]; do
     number seq "$line" && hash "$line" && entries=$((entries + 1))
     holds "$known" " $n:$sum " || grep -qxF "$sum  $(printf e%010d "$n")" checkpoints/[0-9]* 2>/dev/null ||
         if grep -qxF "$sum  $(printf e%010d "$n")" checkpoints/newer 2>/dev/null; then
@@ -78,7 +78,7 @@ done
 
 # Each record is in the list of its group.
 group='' list=''
-while IFS= read -r line; do
+while IFS= read -r line || [ -n "$line" ]; do
     run=${line#*\"run\":\"} && run=${run%%\"*}
     number seq "$line" && hash "$line" && records=$((records + 1))
     case $run in '' | *[!0-9a-f-]*) wrong "records.jsonl: a record of no run" && continue ;; esac
