@@ -47,6 +47,15 @@ def with_spool(spool: Path, *command: str) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", script, str(spool), *command]
 
 
+def with_tables(etc: Path) -> tuple[str, ...]:
+    """Return what is put before a command that is to see the crontab, cron.d and spool of a directory as the host's."""
+    script = (
+        'mount --bind "$0/crontab" /etc/crontab && mount --bind "$0/cron.d" /etc/cron.d &&'
+        f' mount --bind "$0/spool" {SPOOL} && exec "$@"'
+    )
+    return ("unshare", "--mount", "sh", "-c", script, str(etc))
+
+
 def debian_takes(directory: Path, tables: Sequence[bytes]) -> list[str]:
     """Return for each table what Debian's `crontab -n` complains of, "" where it takes it."""
     for at, table in enumerate(tables):

@@ -6,9 +6,7 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
-from crons import needs_debian, with_spool
+from crons import needs_debian, with_spool, with_tables
 from shell import Shell
 
 LONDON = ("--timezone", "Europe/London", "--daemon", "debian")
@@ -93,34 +91,55 @@ def test_hostile_bytes_of_a_table_reach_no_terminal(shell: Shell) -> None:
     assert "nowhere\\x1b]2 is not in" in shown
 
 
-def test_all_tables_of_the_host_but_not_this_ones(shell: Shell, tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to see other tables")
-    places = {"crontab": "0 12 * * * root false | true\n", "cron.d/a": "0 12 * * fri-sun root true\n", "cron.d/b.c": ""}
-    for name, text in places.items():
-        table(shell, text, f"etc/{name}") if "/" not in name else None
-    (shell.directory / "etc" / "cron.d").mkdir(parents=True, exist_ok=True)
-    for name, text in places.items():
-        (shell.directory / "etc" / name).write_text(text)
-        (shell.directory / "etc" / name).chmod(0o644)
-    (shell.directory / "spool").mkdir()
-    (shell.directory / "spool" / "nobody").write_text("0 12 * * * nowhere\n")
-    script = (
-        'mount --bind "$0/etc/crontab" /etc/crontab && mount --bind "$0/etc/cron.d" /etc/cron.d &&'
-        ' mount --bind "$0/spool" /var/spool/cron/crontabs && exec "$@"'
-    )
-    shell.prefix = ("unshare", "--mount", "sh", "-c", script, str(shell.directory))
+@needs_debian
+def test_all_tables_of_the_host(shell: Shell) -> None:
+    for name in ("cron.d", "spool"):
+        (shell.directory / "etc" / name).mkdir(parents=True)
+    tables = {
+        "crontab": "0 12 * * * root false | true\n",
+        "cron.d/a": "0 12 * * fri-sun root true\n",
+        "cron.d/b.c": "",
+        "cron.d/d": "*/30 12 * * 1 nobody nowhere\n",
+        "cron.d/a.dpkg-old": "nonsense",
+        "cron.d/a.20261129T120000Z~": "0 12 * * * root false | true\n",
+        "cron.d/.placeholder": "#",
+        "spool/nobody": "0 12 * * * nowhere\n",
+    }
+    for name, text in tables.items():
+        table(shell, text, f"etc/{name}").chmod(0o644)
+    (shell.directory / "etc/cron.d/unread").symlink_to("/nowhere")
+    shell.prefix = with_tables(shell.directory / "etc")
     done = shell("lint", "--all", *LONDON)
     told = [line.partition(": '")[0] for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert [each.split(": ")[:2] for each in told] == [
         ["/etc/crontab:1", "pipeline"],
         ["/etc/cron.d/a:1", "never-fires"],
         ["/etc/cron.d/b.c", "file-name"],
+        ["/etc/cron.d/d:1", "path"],
         ["crontab of nobody:1", "path"],
+        ["crontab of nobody:1", "duplicate"],
     ]
+    assert told[-1].endswith("duplicate: /etc/cron.d/d:1 has the same command, and fires at the same minutes")
+    assert done.stderr.splitlines() == [
+        "runguard: /etc/cron.d/unread: No such file or directory", "runguard: lint: 6 hazards in 4 lines"
+    ]  # fmt: skip
 
 
-test_all_tables_of_the_host_but_not_this_ones = needs_debian(test_all_tables_of_the_host_but_not_this_ones)
+@needs_debian
+def test_what_an_account_may_not_read_of_all_tables_is_said(nobodys: Shell) -> None:
+    shell = nobodys
+    for name in ("cron.d", "spool"):
+        (shell.directory / "etc" / name).mkdir(parents=True)
+    table(shell, "", "etc/crontab").chmod(0o644)
+    table(shell, "0 12 * * * root true\n", "etc/cron.d/secret").chmod(0o600)
+    shell.prefix = (*with_tables(shell.directory / "etc"), *shell.prefix)
+    done = shell("lint", "--all", *LONDON)
+    assert done.stderr.splitlines() == [
+        "runguard: /etc/cron.d/secret: Permission denied",
+        "runguard: lint: the tables of other users are root's to read",
+        "runguard: lint: no hazards in 0 lines",
+    ]
+    assert done.returncode == 2
 
 
 @needs_debian

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from crons import needs_debian, with_tables
 from shell import Shell
 
 RG = ("--runguard", "/opt/rg/bin/runguard", "--daemon", "debian")
@@ -112,6 +113,63 @@ def test_lines_call_runguard_by_its_whole_path(shell: Shell, table: Path) -> Non
     assert f"  {program} run --job send " in done.stdout
 
 
+def live(shell: Shell, name: str, text: str) -> Path:
+    """Make a table of this host as `shell` sees it: /etc/crontab, a file of cron.d, or in the spool."""
+    etc = shell.directory / "etc"
+    for each in ("cron.d", "spool"):
+        (etc / each).mkdir(parents=True, exist_ok=True)
+    (etc / "crontab").touch()
+    (etc / name).write_text(text)
+    shell.prefix = with_tables(etc)
+    return etc / name
+
+
+@needs_debian
+def test_a_job_has_the_same_name_when_it_is_wrapped_again(shell: Shell) -> None:
+    path = live(shell, "cron.d/letters", "1 2 * * * root /opt/send\n")
+    for command in ("wrap", "unwrap", "wrap"):
+        assert shell(command, "/etc/cron.d/letters", "--apply", *RG[2 * (command == "unwrap") :]).returncode == 0
+    assert "--job send --schedule" in path.read_text()
+
+
+@needs_debian
+def test_names_of_other_tables_of_the_host_are_not_used_again(shell: Shell) -> None:
+    live(shell, "spool/nobody", "1 2 * * * runguard run -j send -- /opt/send\n")
+    live(shell, "crontab", "1 2 * * * root runguard run -j send-2 -- /opt/send\n")
+    live(shell, "cron.d/letters", "1 2 * * * root /opt/send\n")
+    assert "--job send-3 --schedule" in shell("wrap", "/etc/cron.d/letters", *RG).stdout
+
+
+@needs_debian
+def test_a_link_to_a_table_of_the_system_is_one(shell: Shell) -> None:
+    live(shell, "cron.d/letters", "1 2 * * * mail /opt/send\n")
+    (shell.directory / "link").symlink_to("/etc/cron.d/letters")
+    assert "\n+1 2 * * * mail /opt/rg" in shell("wrap", "link", *RG).stdout
+
+
+def test_a_disk_that_may_not_have_the_table_keeps_the_copy(nobodys: Shell) -> None:
+    place = nobodys.directory / "place"
+    place.mkdir()
+    (place / "tab").write_text(TABLE)
+    for path in (place, place / "tab"):
+        os.chown(path, 65534, 65534)
+    place.chmod(0o300)  # files may be made and replaced there; the directory cannot be opened to be synchronised
+    done = nobodys("wrap", "place/tab", *RG, "--apply")
+    [copy] = backups(place / "tab")
+    assert (done.stdout, done.returncode) == ("", 74)
+    said = f"written, but perhaps not down to the disk: Permission denied; as it was: {copy}"
+    assert done.stderr == f"runguard: place/tab: {said}\n"
+    assert ((place / "tab").read_text(), copy.read_text()) == (WRAPPED, TABLE)
+
+
+def test_a_name_that_is_hostile_reaches_no_terminal_and_is_quoted(shell: Shell, table: Path) -> None:
+    table.rename(shell.directory / "a b\x1b]2;x")
+    assert shell("wrap", "a b\x1b]2;x", *RG).stderr.endswith("; runguard wrap 'a b\\x1b]2;x' --apply writes it\n")
+    (shell.directory / "-t").write_text(TABLE)
+    assert shell("wrap", *RG, "--", "-t").stderr.endswith("; runguard wrap ./-t --apply writes it\n")
+    assert "\x1b]2" not in shell.on_terminal("wrap", "a b\x1b]2;x", *RG, "--apply")
+
+
 # What is refused
 
 
@@ -154,6 +212,18 @@ def test_a_comment_that_cannot_be_read_is_refused_with_its_line(shell: Shell, ta
 def test_the_program_must_have_a_plain_path(shell: Shell, table: Path) -> None:
     for path in ("runguard", "/opt/my dir/runguard", "/opt/100%/runguard", "/bin/true"):
         assert refused(shell, "wrap", "tab", "--runguard", path).startswith("wrap: --runguard: ")
+
+
+@needs_debian
+def test_a_table_that_crontab_writes_is_not_written_by_us(shell: Shell) -> None:
+    live(shell, "spool/nobody", "1 2 * * * x\n")
+    path = "/var/spool/cron/crontabs/nobody"
+    for command in ("wrap", "unwrap"):
+        assert refused(shell, command, path) == (
+            f"{command}: {path} is the table of nobody, which the program crontab writes:"
+            f" runguard {command} --user nobody"
+        )
+    assert shell("lint", path).returncode == 1
 
 
 def test_a_file_with_two_names_is_refused(shell: Shell, table: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from filelock import FileLock, Timeout
 
-from runguard import clock, paths, zones
+from runguard import clock, paths, printable, zones
 from runguard.cli.fast import say
 from runguard.cli.options import Word
 from runguard.cli.output import page, raw
@@ -30,6 +31,7 @@ LOCK = "crontab.lock"
 KEPT = "crontabs"  # in the state directory: users' tables as they were
 _BUSY = 75
 _WAIT_S = 2
+_LEFT_OVER = re.compile(r"^\.|~$|\.(?:dpkg-\w+|ucf-\w+|rpm(?:new|orig|save)|bak|old|orig|save|sw[a-p]|disabled)$")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9_./+@:-]+")
 
 
@@ -46,7 +48,14 @@ class Chosen(NamedTuple):
     @property
     def target(self) -> str:
         """How a command line names it: "FILE ", "--user ann ", or nothing for our own."""
-        return f"{self.path} " if self.path is not None else f"--user {self.user} " if self.user is not None else ""
+        if self.path is not None:
+            return shlex.quote(self.path if self.path[0] != "-" else f"./{self.path}") + " "
+        return f"--user {shlex.quote(self.user)} " if self.user is not None else ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a daemon reads it where it is."""
+        return self.path is None or self.place is not None
 
 
 def table_options(command: Decorated) -> Decorated:
@@ -74,6 +83,10 @@ def choose(command: str, environ: Mapping[str, str], file: str | None, user: str
         return _sound(Chosen(label, files.read_user(user, environ), False, None, user, None))
     if not file:
         raise UsageError(f"{command}: FILE is empty")
+    owner = host.owner_of(file)
+    if owner is not None and command != "lint":
+        through = f"runguard {command} --user {owner}"
+        raise UsageError(f"{command}: {file} is the table of {owner}, which the program crontab writes: {through}")
     data, place = files.read(file), files.place_of(file)
     if system is None:
         system = place is not None or parse.names_users(data, host.is_account)
@@ -102,24 +115,56 @@ def form_of(chosen: Chosen, name: str | None, zone: str | None, program: str | N
     return Form(chosen.system, daemon_named(name), _program(program).encode(), zone)
 
 
-def names_elsewhere(chosen: Chosen) -> set[str]:
-    """Return the names of jobs that other system tables guard."""
+def names_elsewhere(chosen: Chosen, environ: Mapping[str, str], daemon: Daemon) -> set[str]:
+    """Return the names of jobs that other tables of this host guard, as far as we can read them.
+
+    None for a file that no daemon reads: it may be the draft of one of those.
+    """
+    if not chosen.is_live:
+        return set()
     here = None if chosen.path is None else os.path.realpath(chosen.path)
-    tables = [table for path, table in system_tables() if os.path.realpath(path) != here]
-    return lint.names_of(tables)
+    own = host.account() if chosen.user is None and here is None else chosen.user
+    tables = [table for table in system_tables(_ignore, daemon) if os.path.realpath(table.label) != here]
+    return lint.names_of([*tables, *(table for table in user_tables(environ, _ignore, daemon) if table.owner != own)])
 
 
-def system_tables() -> Iterator[tuple[str, Table]]:
-    """Yield /etc/crontab and the files of /etc/cron.d, as far as they can be read."""
+def system_tables(unread: Callable[[CrontabError], object], daemon: Daemon) -> Iterator[Table]:
+    """Yield /etc/crontab and the files of /etc/cron.d but what editors, packages and `wrap` leave there.
+
+    `unread` is told of those that cannot be read.
+    """
     directory = os.path.join("/etc", files.SYSTEM_DIRECTORY)
     names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-    paths_ = [files.SYSTEM_TABLE, *(os.path.join(directory, name) for name in names if not name.startswith("."))]
-    for path in paths_:
+    kept = (os.path.join(directory, name) for name in names if not _LEFT_OVER.search(name))
+    for path in (files.SYSTEM_TABLE, *kept):
+        if not os.path.lexists(path) or os.path.isdir(path):
+            continue
         try:
             data, place = files.read(path), files.place_of(path)
-        except CrontabError:
+        except CrontabError as error:
+            unread(error)
             continue
-        yield path, Table(path, parse.parse(data, system=True), system=True, place=place)
+        lines = parse.parse(data, system=True, percent=daemon.percent)
+        yield Table(path, lines, system=True, place=place, owner="root")
+
+
+def user_tables(
+    environ: Mapping[str, str], unread: Callable[[CrontabError], object], daemon: Daemon
+) -> Iterator[Table]:
+    """Yield the tables of all users for root, else our own, where there is one. `unread` as above."""
+    for user in host.users_with_tables() if os.geteuid() == 0 else [None]:
+        try:
+            chosen = choose("lint", environ, None, user, None)
+        except CrontabError as error:
+            if user is not None or "no crontab for" not in str(error):
+                unread(error)
+            continue
+        lines = parse.parse(chosen.data, percent=daemon.percent)
+        yield Table(chosen.label, lines, system=False, owner=user or host.account())
+
+
+def _ignore(error: CrontabError) -> None:
+    """Pass over a table that cannot be read: others say so."""
 
 
 def bad_mark(label: str, error: BadMark) -> CrontabError:
@@ -144,7 +189,7 @@ def settle(command: str, environ: Mapping[str, str], chosen: Chosen, edited: Edi
         return 0
     with _alone(environ) as state:
         copy = _write(environ, chosen, edited.data, os.path.join(state, KEPT))
-    page([f"{chosen.label}: {lines} {done}; as it was: {copy}"])
+    page([printable.line(f"{chosen.label}: {lines} {done}; as it was: {copy}")])
     return 0
 
 
@@ -179,7 +224,7 @@ def refuse_returns(chosen: Chosen) -> None:
     at = chosen.data.find(b"\r\n")
     if at >= 0 or chosen.data.endswith(b"\r"):
         number = chosen.data.count(b"\n", 0, max(at, 0)) + 1
-        fix = f"sed -i 's/\\r$//' {chosen.path}" if chosen.path else "crontab -l | tr -d '\\r' | crontab -"
+        fix = f"sed -i 's/\\r$//' {chosen.target}".rstrip() if chosen.path else "crontab -l | tr -d '\\r' | crontab -"
         raise CrontabError(f"{chosen.label}:{number}: the line ends in CR LF, and cron takes the CR for text: {fix}")
 
 

@@ -10,7 +10,7 @@ import click
 
 from runguard import clock, zones
 from runguard.cli.asking import Place, find, open_records
-from runguard.cli.crontabs import bad_mark, choose, daemon_named, system_tables, table_options
+from runguard.cli.crontabs import bad_mark, choose, daemon_named, system_tables, table_options, user_tables
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page
@@ -18,6 +18,7 @@ from runguard.crontab import host, parse
 from runguard.crontab import lint as judging
 from runguard.crontab.daemons import Daemon
 from runguard.crontab.hazards import Finding, Host, Table
+from runguard.crontab.lint import Seen
 from runguard.crontab.wrap import BadMark
 from runguard.errors import CrontabError, StoreError, UsageError, ZoneError
 from runguard.guard.host import actor
@@ -76,18 +77,19 @@ def lint(
     chosen = daemon_named(daemon)
     zone = _zone(timezone)
     if everything:
-        tables, unread = _all(environ)
+        tables, unread = _all(environ, chosen)
     else:
         one = choose("lint", environ, file, user, system)
         lines = parse.parse(one.data, system=one.system, percent=chosen.percent)
-        tables, unread = [(Table(one.label, lines, one.system, one.place), user)], 0
+        tables, unread = [Table(one.label, lines, one.system, one.place, user or "")], 0
     rows: list[Row] = []
     jobs = 0
-    for table, owner in tables:
-        facts = _facts(environ, place, records, chosen, zone, now_us, owner)
+    seen = Seen({}, {})
+    for table in tables:
+        facts = _facts(environ, place, records, chosen, zone, now_us, table.owner)
         jobs += sum(each.kind == "job" for each in table.lines)
         try:
-            rows += [_row(table, each) for each in judging.judge(table, facts)]
+            rows += [_row(table, each) for each in judging.judge(table, facts, seen)]
         except BadMark as error:
             if not everything:
                 raise bad_mark(table.label, error) from None
@@ -101,21 +103,15 @@ def lint(
     return 1 if rows else 2 if unread else 0
 
 
-def _all(environ: Mapping[str, str]) -> tuple[list[tuple[Table, str | None]], int]:
-    """Return every table of this host with its owner, and how many could not be read; those are said."""
-    tables: list[tuple[Table, str | None]] = [(table, "root") for _, table in system_tables()]
-    unread = 0
-    users: list[str | None] = [*host.users_with_tables()]
-    for user in users if os.geteuid() == 0 else [None]:
-        try:
-            chosen = choose("lint", environ, None, user, None)
-        except CrontabError as error:
-            if user is not None or "no crontab for" not in str(error):
-                say(str(error))
-                unread += 1
-            continue
-        tables.append((Table(chosen.label, parse.parse(chosen.data), system=False), user))
-    return tables, unread
+def _all(environ: Mapping[str, str], daemon: Daemon) -> tuple[list[Table], int]:
+    """Return every table of this host that we can read, and how many we cannot; those are said."""
+    unread: list[CrontabError] = []
+    tables = [*system_tables(unread.append, daemon), *user_tables(environ, unread.append, daemon)]
+    for error in unread:
+        say(str(error))
+    if os.geteuid() != 0:
+        say("lint: the tables of other users are root's to read")
+    return tables, len(unread)
 
 
 def _facts(
@@ -125,15 +121,15 @@ def _facts(
     daemon: Daemon,
     zone: Zone,
     now_us: int,
-    owner: str | None,
+    owner: str,
 ) -> Host:
-    """Return what judges of a table are told; `owner` is whose it is, None for ours."""
+    """Return what judges of a table are told; `owner` is whose it is, "" for ours."""
 
     def why_not_found(program: str, path: str, user: str) -> str:
-        return host.why_not_found(program, path, host.home_of(user or owner))
+        return host.why_not_found(program, path, host.home_of(user or owner or None))
 
     def took_s(job: str, user: str) -> tuple[float, ...]:
-        return _took_s(records, job) if (user or owner) in (None, me) else ()  # each account has its own records
+        return _took_s(records, job) if (user or owner) in ("", me) else ()  # each account has its own records
 
     me = actor(environ).user
     return Host(

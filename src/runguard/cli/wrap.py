@@ -51,7 +51,7 @@ def wrap(
     refuse_returns(chosen)
     form = form_of(chosen, daemon, timezone, program)
     try:
-        edited = wrapping.wrap(chosen.data, form, names_elsewhere(chosen))
+        edited = wrapping.wrap(chosen.data, form, names_elsewhere(chosen, environ, form.daemon))
     except BadMark as error:
         raise bad_mark(chosen.label, error) from None
     return settle("wrap", environ, chosen, edited, "guarded", apply=apply)

@@ -41,7 +41,7 @@ def replace(path: str, before: bytes, after: bytes, stamp: str) -> str:
     """Put `after` in the place of `before`, with its mode and owner, and return the path of the copy that was kept.
 
     The copy ends in `~`, which no daemon reads. Raises CrontabError, and leaves nothing behind, where the table is not
-    `before` any more or cannot be written.
+    `before` any more or cannot be written. Where it was written, but the disk may not have it, the error says so.
     """
     real = os.path.realpath(path)
     directory, name = os.path.split(real)
@@ -55,7 +55,6 @@ def replace(path: str, before: bytes, after: bytes, stamp: str) -> str:
         if read(path) != before or os.path.realpath(path) != real:
             raise _changed(path)
         os.rename(new, real)
-        _sync_directory(directory)
     except OSError as error:
         _forget(new, copy)
         why = f"{error.filename or path}: {error.strerror}; nothing was written"
@@ -63,6 +62,15 @@ def replace(path: str, before: bytes, after: bytes, stamp: str) -> str:
     except CrontabError:
         _forget(new, copy)
         raise
+    except BaseException:  # Ctrl-C
+        if os.path.lexists(new):  # else it may be in its place already
+            _forget(new, copy)
+        raise
+    try:
+        _sync_directory(directory)
+    except OSError as error:
+        why = f"{path}: written, but perhaps not down to the disk: {error.strerror}; as it was: {copy}"
+        raise CrontabError(why, _CANNOT_WRITE) from error
     return copy
 
 
@@ -103,17 +111,21 @@ def label_of(user: str | None) -> str:
 
 
 def place_of(path: str) -> Place | None:
-    """Return where a system table lies, or None for a file elsewhere, which no daemon reads."""
-    whole = os.path.abspath(path)
-    directory, name = os.path.split(whole)
-    in_directory = os.path.basename(directory) == SYSTEM_DIRECTORY
-    if not in_directory and whole != SYSTEM_TABLE:
-        return None
-    try:
-        found = os.stat(whole)
-    except OSError as error:
-        raise CrontabError(f"{path}: {error.strerror}") from error
-    return Place(name, in_directory, found.st_mode, found.st_uid, found.st_nlink)
+    """Return where a system table lies, or None for a file elsewhere, which no daemon reads.
+
+    A link is where it stands, or where it leads to. It has to be root's as well.
+    """
+    for whole in (os.path.abspath(path), os.path.realpath(path)):
+        directory, name = os.path.split(whole)
+        in_directory = os.path.basename(directory) == SYSTEM_DIRECTORY
+        if not in_directory and whole != SYSTEM_TABLE:
+            continue
+        try:
+            found, link = os.stat(whole), os.lstat(whole)
+        except OSError as error:
+            raise CrontabError(f"{path}: {error.strerror}") from error
+        return Place(name, in_directory, found.st_mode, found.st_uid or link.st_uid, found.st_nlink)
+    return None
 
 
 def _crontab(user: str | None, arguments: list[str], environ: Mapping[str, str], data: bytes = b"") -> bytes:
@@ -158,9 +170,10 @@ def _write(path: str, data: bytes, like: os.stat_result | None) -> None:
             file.write(data)
             file.flush()
             os.fsync(fd)
-    except OSError as error:
+    except BaseException as error:
         os.unlink(path)
-        error.filename = error.filename if isinstance(error.filename, str) else path
+        if isinstance(error, OSError) and not isinstance(error.filename, str):
+            error.filename = path
         raise
 
 

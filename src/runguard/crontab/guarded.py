@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -41,6 +42,7 @@ def ours(command: bytes) -> bool:
     return mentioned(command) or bool(_OURS.match(command))
 
 
+@functools.lru_cache(maxsize=1024)
 def read(command: bytes) -> Guarded | None:
     """Return how a command is guarded, None where nothing in it is. Raises Unreadable."""
     if not mentioned(command):

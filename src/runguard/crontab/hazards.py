@@ -47,6 +47,7 @@ class Table(NamedTuple):
     lines: Sequence[Line]
     system: bool
     place: Place | None = None
+    owner: str = ""  # whose commands run where a line names no user; "": ours
 
 
 class Host(NamedTuple):

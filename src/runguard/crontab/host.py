@@ -55,6 +55,20 @@ def is_account(name: str) -> bool:
     return True
 
 
+def account() -> str:
+    """Return the name of our own account, or its number where it has none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def owner_of(path: str, spools: tuple[str, ...] = SPOOLS) -> str | None:
+    """Return whose table a file is that lies where `crontab` keeps them, or None where it does not."""
+    directory, name = os.path.split(os.path.realpath(path))
+    return name if directory in map(os.path.realpath, spools) and is_account(name) else None
+
+
 def home_of(user: str | None) -> str:
     """Return the home directory of an account, None for our own; "/" where there is none."""
     try:

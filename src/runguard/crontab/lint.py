@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from runguard.crontab import commands, guarded, guards, places, timing, wrap
 from runguard.crontab.hazards import HAZARDS, Finding, Host, Table, World
 from runguard.crontab.parse import Line, shown, unescaped
 from runguard.errors import ScheduleError
 from runguard.schedule import cron
-from runguard.schedule.cron import Cron
 from runguard.schedule.nominal import Nominal
 
 _YEAR_DAYS = 366
 MOST_ALIKE = 8  # lines of one command that are compared
 
 
-def judge(table: Table, host: Host) -> list[Finding]:
-    """Return the hazards of a table by line, the table's own first. Raises wrap.BadMark.
+class Seen(NamedTuple):
+    """The lines of tables that were judged before, each with the label of its table."""
+
+    commands: dict[tuple[bytes, bytes], list[tuple[str, Line]]]  # by (user, command with its stdin)
+    jobs: dict[tuple[bytes, str], tuple[str, Line]]  # by (user, name)
+
+
+def judge(table: Table, host: Host, seen: Seen | None = None) -> list[Finding]:
+    """Return the hazards of a table by line, the table's own first; `seen` grows by its lines. Raises wrap.BadMark.
 
     A comment `# runguard: ignore` silences the line below, `# runguard: allow=HAZARD,…` those hazards of it.
     """
-    found = [*places.judge(table, host), *_lines(table, host), *_twice(table)]
+    found = [*places.judge(table, host), *_lines(table, host), *_twice(table, seen or Seen({}, {}))]
     given = wrap.marks(table.lines)
     order = {hazard: at for at, hazard in enumerate(HAZARDS)}
     kept = [
@@ -94,35 +102,37 @@ def _no_account(line: Line, host: Host) -> Finding:
     )
 
 
-def _twice(table: Table) -> Iterator[Finding]:
+def _twice(table: Table, seen: Seen) -> Iterator[Finding]:
     """Tell of commands that two lines start at one minute, and of names that two lines use."""
-    first: dict[tuple[bytes, bytes], list[Line]] = {}
-    named: dict[tuple[bytes, str], Line] = {}
     for line in table.lines:
         if line.kind != "job":
             continue
-        name = _name(line)
-        before = named.setdefault((line.user, name), line) if name else line
+        name, user = _name(line), line.user or table.owner.encode()
+        where, before = seen.jobs.setdefault((user, name), (table.label, line)) if name else ("", line)
         if before is not line:
             yield Finding(
                 line.number,
                 "name-twice",
-                f"the job {name} is that of line {before.number} too",
+                f"the job {name} is that of {_other(where, before, table)} too",
                 "the two exclude each other, and answer each other's windows",
                 "give one of them another --job",
             )
-        same = first.setdefault((line.user, unescaped(_bared(line, wrap.SH)).strip() + line.stdin), [])
-        meets = next((each for each in same if _meet(each, line)), None)
+        same = seen.commands.setdefault((user, unescaped(_bared(line, wrap.SH)).strip() + line.stdin), [])
+        meets = next((each for each in same if _meet(each[1], line)), None)
         if meets is not None:
             yield Finding(
                 line.number,
                 "duplicate",
-                f"line {meets.number} has the same command, and fires at the same minutes",
+                f"{_other(*meets, table)} has the same command, and fires at the same minutes",
                 "it runs twice at once",
                 "take one of them out",
             )
         if len(same) < MOST_ALIKE:
-            same.append(line)
+            same.append((table.label, line))
+
+
+def _other(label: str, line: Line, table: Table) -> str:
+    return f"line {line.number}" if label == table.label else f"{label}:{line.number}"
 
 
 def _name(line: Line) -> str | None:
@@ -142,26 +152,23 @@ def _bared(line: Line, shell: bytes) -> bytes:
 
 
 def _meet(one: Line, other: Line) -> bool:
-    """Tell whether two schedules name a common minute within a year."""
+    """Tell whether two schedules name a common minute."""
     if one.schedule == other.schedule:
         return True
-    crons = _cron(one), _cron(other)
-    if crons[0] is None or crons[1] is None:
-        return False
-    left, right = Nominal(crons[0]), Nominal(crons[1])
-    if not set(left.minutes) & set(right.minutes):
-        return False
-    days = range(20_000, 20_000 + 4 * _YEAR_DAYS)  # four years, a leap day among them
-    return not set(left.days(days[0], days[-1])).isdisjoint(right.days(days[0], days[-1]))
+    left, right = _times(one.schedule), _times(other.schedule)
+    return not any(mine.isdisjoint(others) for mine, others in zip(left, right, strict=True))
 
 
-def _cron(line: Line) -> Cron | None:
+@functools.lru_cache(maxsize=4096)
+def _times(schedule: bytes) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the minutes and the days of four years, a leap day among them, that a schedule names."""
     try:
-        return cron.parse(line.schedule.decode("utf-8", "surrogateescape"))
+        nominal = Nominal(cron.parse(schedule.decode("utf-8", "surrogateescape")))
     except ScheduleError:
-        return None
+        return frozenset(), frozenset()
+    return frozenset(nominal.minutes), frozenset(nominal.days(20_000, 20_000 + 4 * _YEAR_DAYS))
 
 
-def names_of(tables: Sequence[Table]) -> set[str]:
+def names_of(tables: Iterable[Table]) -> set[str]:
     """Return the names of the jobs that lines of some tables guard."""
     return {name for table in tables for line in table.lines if line.kind == "job" and (name := _name(line))}
