@@ -16,12 +16,13 @@ from shell import Shell
 
 
 def intent(case: str, **fields: Any) -> bytes:
-    return json.dumps({"case": case, "phase": "intent", "action": "reminder", **fields}).encode() + b"\n"
+    said = {"case": case, "phase": "intent", "action": "reminder", **fields}
+    return json.dumps(said, ensure_ascii=False).encode() + b"\n"
 
 
 def done(case: str, **fields: Any) -> bytes:
     said = {"case": case, "phase": "result", "action": "reminder", "result": "done", **fields}
-    return json.dumps(said).encode() + b"\n"
+    return json.dumps(said, ensure_ascii=False).encode() + b"\n"
 
 
 def both(*cases: str) -> bytes:

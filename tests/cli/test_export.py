@@ -28,7 +28,7 @@ with_ssh = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-
 def letters(shell: Shell) -> Shell:
     """Two runs (entries 1 and 2; 4 and 5) of 3 and 2 cases, the first with a torn line, and a checkpoint (3)."""
     rule = {"id": "R7", "sha256": hashlib.sha256(RULE.encode()).hexdigest()}
-    said = intent("HB-2", rule=rule, reason="Álvaro hat 28 Tage geschwiegen: \\ \u2028 …") + done("HB-2")
+    said = intent("HB-2", rule=rule, reason="Álvaro hat 28 Tage geschwiegen: \\ $HOME `id` \u2028 …") + done("HB-2")
     record(shell, 1, "2025-01-01T02:00:00Z", both("HB-1") + said + both("HB-3") + b"torn\n")
     checkpoint(shell, "2025-01-03T00:00:00Z")
     record(shell, 2, "2025-01-04T02:00:00Z", both("HB-2", "HB-4"))
@@ -218,7 +218,7 @@ def test_a_job_is_exported_with_all_its_cases(letters: Shell) -> None:
     letters("correct", "--run", "1", "--wrong", "the host", "--reason", "typo")
     record(letters, 3, "2025-01-04T03:00:00Z", both("X-1"), job="bills")
     made = export(letters, "--job", "letters")
-    cases = [json.loads(line)["item"]["case"] for line in (made / "records.jsonl").read_text().splitlines()]
+    cases = [json.loads(line)["item"]["case"] for line in (made / "records.jsonl").read_bytes().splitlines()]
     assert cases == ["HB-1", "HB-1", "HB-2", "HB-2", "HB-3", "HB-3", "HB-2", "HB-2", "HB-4", "HB-4"]
     said = (made / "explanation.txt").read_text()
     assert said.startswith("job letters: 2 runs.\n")
@@ -229,7 +229,7 @@ def test_a_job_is_exported_with_all_its_cases(letters: Shell) -> None:
 
 def test_a_span_of_a_job_is_exported(letters: Shell) -> None:
     made = export(letters, "--job", "letters", "--since", "2025-01-02", "--until", "2025-02-01")
-    runs = {json.loads(line)["run"] for line in (made / "records.jsonl").read_text().splitlines()}
+    runs = {json.loads(line)["run"] for line in (made / "records.jsonl").read_bytes().splitlines()}
     assert runs == {oldruns.run_id(2)}
     assert verify(made).returncode == 0
 
@@ -247,7 +247,7 @@ def test_many_records_of_a_run_are_in_many_groups(letters: Shell) -> None:
 def test_what_was_removed_lawfully_is_missing_and_told(letters: Shell) -> None:
     letters("redact", "--run", "1", "--seq", "3", "--reason", "article 17")
     made = export(letters, "--case", "HB-2")
-    assert len((made / "records.jsonl").read_text().splitlines()) == 3
+    assert len((made / "records.jsonl").read_bytes().splitlines()) == 3
     assert '"kind":"redact"' in (made / "entries.jsonl").read_text()
     assert verify(made).returncode == 0
 
@@ -268,7 +268,7 @@ def test_what_was_kept_at_a_prune_is_proved_by_its_old_checkpoint(letters: Shell
     record(letters, 3, "2026-11-01T02:00:00Z", both("HB-9"))
     assert letters("prune", "--keep", "400d", "--reason", "policy").returncode == 0
     made = export(letters, "--case", "HB-2")
-    assert len((made / "records.jsonl").read_text().splitlines()) == 4
+    assert len((made / "records.jsonl").read_bytes().splitlines()) == 4
     assert verify(made).returncode == 0
 
 

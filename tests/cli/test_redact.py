@@ -45,12 +45,10 @@ def test_the_record_lines_go_and_their_hashes_stay(letters: Shell) -> None:
 
 
 def test_no_byte_of_it_is_left_in_the_file(letters: Shell) -> None:
-    assert (
-        "Müller".encode("ascii", "backslashreplace").replace(b"\\xfc", b"\\u00fc") in oldruns.path(letters).read_bytes()
-    )
+    assert "Müller".encode() in oldruns.path(letters).read_bytes()
     redact(letters, "HB-2")
     left = oldruns.path(letters).read_bytes()
-    assert b"M\\u00fcller" not in left
+    assert "Müller".encode() not in left
     assert b'"HB-2"' not in left
 
 

@@ -8,9 +8,15 @@ case $0 in */*) cd -- "${0%/*}" || exit 2 ;; esac
 bad=0 entries=0 records=0 checkpoints=0 signed=0 known=''
 
 wrong() { bad=1 && printf 'WRONG  %s\n' "$1"; }
-hash() { sum=$(printf '%s\n' "$1" | sha256sum) && sum=${sum%% *}; } # of a line
-hash_of() { sum=$(sha256sum <"$1") && sum=${sum%% *}; }             # of a file
-number() {                                                          # number NAME LINE: the first number of that name
+hash() { # of a line
+    sum=$(
+        sha256sum <<END
+$1
+END
+    ) && sum=${sum%% *}
+}
+hash_of() { sum=$(sha256sum <"$1") && sum=${sum%% *}; } # of a file
+number() { # number NAME LINE: the first number of that name
     n=${2#*\""$1"\":} && n=${n%%[,\}]*}
     case $n in '' | 0?* | *[!0-9]* | ???????????*) n=0 ;; esac
 }
