@@ -74,6 +74,12 @@ def test_mandoc_has_nothing_to_say_against_a_page(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_word_of_a_heading_is_taken_for_a_macro(page: Path) -> None:
+    headings = re.findall(r"^\.S[hs] (.*)$", page.read_text(), re.MULTILINE)
+    assert [each for each in headings if re.search(r"(?<!&)\b[A-Z][a-z]\b", each)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_installed_in_its_section(page: Path) -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     number = page.name[-1]
