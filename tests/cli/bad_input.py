@@ -218,6 +218,10 @@ LOUD = [
         " file", 0, config="early = 1\ntimeout\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: schedule: a text in quotes is wanted; the job runs without a window", 0,
         config="schedule = 5\n"),
+    Bad(TRUE, "letters: {dir}/runguard.toml:2: jobs.letters.schedule: '61 2 * * *', minute, column 1: 61 outside"
+        f" 0-59{WITHOUT_WINDOW}", 0, config="[jobs.letters]\nschedule = '61 2 * * *'\n"),
+    Bad(TRUE, "letters: {dir}/runguard.toml:1: timezone: time zone 'Europe/Lodnon': not known on this host; did you"
+        f" mean Europe/London?{WITHOUT_WINDOW}", 0, config="timezone = 'Europe/Lodnon'\nschedule = '@daily'\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: job: no such table; the table of a job is called [jobs.NAME]", 0,
         config="[job.letters]\n"),
     Bad(TRUE, "letters: {dir}/runguard.toml:1: overlay: no such key; did you mean overlap?", 0,

@@ -5,6 +5,6 @@ calls `strict.load`, which raises.
 """
 
 from runguard.config.files import SYSTEM_FILE, File, Loaded, load
-from runguard.config.merge import effective
+from runguard.config.merge import Origin, effective
 
-__all__ = ["SYSTEM_FILE", "File", "Loaded", "effective", "load"]
+__all__ = ["SYSTEM_FILE", "File", "Loaded", "Origin", "effective", "load"]

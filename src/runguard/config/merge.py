@@ -40,7 +40,7 @@ def effective(
     problems = [Problem(fault) for fault in (loaded.remark, *(file.fault for file in loaded.files)) if fault]
     for file in loaded.files:
         problems += misplaced(file, job, store_named="store" in given or "RUNGUARD_STORE" in environ)
-    layers = [layer for top in (False, True) for file in loaded.files for layer in _layers(file, job, top)]
+    layers = _all_layers(loaded, job)
     chosen: dict[str, object] = {}
     for setting in TABLE:
         value, faults = _choose(setting, given, environ, layers)
@@ -53,6 +53,21 @@ def effective(
     if "ping" in broken:
         chosen["ping"] = None
     return Settings(**chosen), tuple(problems)  # type: ignore[arg-type]
+
+
+class Origin(NamedTuple):
+    """Where the settings of one start of `job` come from."""
+
+    given: Mapping[str, object]
+    environ: Mapping[str, str]
+    loaded: Loaded
+    job: str
+
+    def __call__(self, name: str) -> str:
+        """Return `FILE:LINE: KEY: ` of the key that decides a setting; "" where no file does."""
+        layers = _all_layers(self.loaded, self.job)
+        where = next((where for where, _ in _candidates(BY_NAME[name], self.given, self.environ, layers)), "")
+        return "" if isinstance(where, str) else place(where[0], where[1:]) + f"{dotted(*where[1:])}: "
 
 
 def misplaced(file: File, job: str, *, store_named: bool) -> Iterator[Problem]:
@@ -100,6 +115,11 @@ def place(path: str, keys: tuple[str, ...]) -> str:
     except OSError:
         line = None
     return f"{path}:{line}: " if line else f"{path}: "
+
+
+def _all_layers(loaded: Loaded, job: str) -> list[_Layer]:
+    """Return the tables that speak about the job, strongest first."""
+    return [layer for top in (False, True) for file in loaded.files for layer in _layers(file, job, top)]
 
 
 def _layers(file: File, job: str, top: bool) -> list[_Layer]:

@@ -49,6 +49,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
     state, unsafe = _state(environ, make=real)
     loaded = config.load(environ, state, remember=real)
     settings, problems = config.effective(request.values, environ, loaded, request.job)
+    origin = config.Origin(request.values, environ, loaded, request.job)
     for problem in problems:
         if problem.severity == "unsafe":
             unsafe = unsafe or UnsafeError(problem.text + NOTHING_STARTED)
@@ -73,7 +74,7 @@ def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:
         at_us=look.wall_us,
         at_since_boot_s=look.since_boot_s,
         intended_us=intended_us,
-        expected=_asked_for(asked, look.wall_us) if asked else _expected(settings, intended_us, say),
+        expected=_asked_for(asked, look.wall_us) if asked else _expected(settings, intended_us, say, origin),
         asked=asked,
         covers=request.covers,
         trigger=asked.trigger if asked else "manual" if settings.reason is not None else "schedule",
@@ -130,7 +131,8 @@ def _intended_us(settings: Settings, environ: dict[str, str], now_us: int) -> in
     return int(timer_us) if ours and timer_us.isascii() and timer_us.isdigit() and len(timer_us) < 18 else now_us
 
 
-def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None:
+def _expected(settings: Settings, intended_us: int, say: Say, origin: config.Origin) -> Expected | None:
+    """Return what the start answers; None, said with the `origin` of what cannot be read, where that is not known."""
     schedule = schedule_of(settings)
     if schedule is None:
         return None
@@ -140,10 +142,11 @@ def _expected(settings: Settings, intended_us: int, say: Say) -> Expected | None
         resolution = revisions.resolve(timetable, intended_us, early_us=early_us(settings))
     except ScheduleError as error:
         named = str(error) if error.text else f"schedule {schedule.expression!r}: {error.why}"
-        say(f"{named}{_consequence('window')}")
+        where = origin("schedule")
+        say(f"{where}{named.removeprefix('schedule ') if where else named}{_consequence('window')}")
         return None
     except ZoneError as error:
-        say(f"{error}{_consequence('window')}")
+        say(f"{origin('timezone')}{error}{_consequence('window')}")
         return None
     return Expected(schedule, timetable, data.tzdata, resolution)
 
