@@ -163,6 +163,13 @@ def test_rerun_of_a_run_without_a_window(shell: Shell) -> None:
     assert (second["supersedes"], second["window"]) == (first["run_id"], None)
 
 
+def test_rerun_of_a_job_says_that_a_run_or_a_window_is_wanted(shell: Shell) -> None:
+    shell("run", "-j", "plain", "--", "true")
+    done = shell("rerun", "plain", "--reason", "again")
+    hint = "that is a job; name a run (runguard history plain lists them) or plain@WINDOW"
+    assert (done.returncode, done.stderr) == (2, f"runguard: rerun: no run 'plain': {hint}\n")
+
+
 def test_rerun_without_a_reason_is_a_usage_error(shell: Shell) -> None:
     shell("run", "-j", "plain", "--", "true")
     done = shell("rerun", "1")

@@ -139,7 +139,7 @@ def test_a_terminal_breaks_lines_between_words_but_no_command(recorded: Any, sta
 
 def test_the_name_of_a_job_is_no_run(recorded: Any) -> None:
     done = recorded("show", "letters")
-    hint = "that is a job; name a run (runguard history letters lists them) or letters@WINDOW"
+    hint = "that is a job; name a run (runguard history letters lists them)"
     assert (done.returncode, done.stderr) == (2, f"runguard: show: no run 'letters': {hint}\n")
 
 

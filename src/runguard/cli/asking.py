@@ -110,8 +110,11 @@ def known_job(records: ReadOnlyStore | None, job: str, place: Place | None = Non
     return _named(job, records.jobs() if records else [], place)
 
 
-def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = None) -> Run:
-    """Return the run that a person names, as `find_run` does. Raises UsageError."""
+def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = None, *, or_window: bool = False) -> Run:
+    """Return the run that a person names, as `find_run` does. Raises UsageError.
+
+    With `or_window`, the command takes JOB@WINDOW too, and the hint for the name of a job says so.
+    """
     if records is None:
         raise UsageError(f"no run {text!r}: {nothing_recorded(place)}")
     try:
@@ -119,7 +122,7 @@ def known_run(records: ReadOnlyStore | None, text: str, place: Place | None = No
     except UsageError:
         if text not in records.jobs():
             raise
-        hint = f"that is a job; name a run (runguard history {text} lists them) or {text}@WINDOW"
+        hint = f"that is a job; name a run (runguard history {text} lists them)" + f" or {text}@WINDOW" * or_window
     raise UsageError(f"no run {text!r}: {hint}")
 
 

@@ -69,7 +69,7 @@ def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: 
 def _asked(records: ReadOnlyStore | None, what: str, place: Place, now_us: int) -> tuple[str, Asked, Run | None]:
     """Return the job, what is to be answered, and the run that it replaces, if any. Raises UsageError."""
     if "@" not in what:
-        run = known_run(records, what, place)
+        run = known_run(records, what, place, or_window=True)
         assert records is not None
         return run.job, _as_recorded(records, run), run
     job, named = target("rerun", what)
