@@ -140,7 +140,8 @@ def _rows(report: Report, windows: tuple[Finding, ...]) -> Iterator[Row]:
     since = f"entries {report.since_seq + 1} to {report.upto_seq}" if report.entries else "no entry is new"
     signed = f", {report.signed} of them signed" if report.checkpoints else ""
     cases = f", {report.records} case entries" if report.records else ""
-    seen = f"{since}, {report.checkpoints} checkpoints{signed}{cases}"
+    checkpoints = "1 checkpoint" if report.checkpoints == 1 else f"{report.checkpoints} checkpoints"
+    seen = f"{since}, {checkpoints}{signed}{cases}"
     facts = {
         "since_seq": report.since_seq + 1, "upto_seq": report.upto_seq, "upto_sha256": report.upto_hash,
         "entries": report.entries, "checkpoints": report.checkpoints, "signed": report.signed,

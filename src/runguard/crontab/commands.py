@@ -157,7 +157,7 @@ def _pipes(number: int, command: bytes, found: list[Word]) -> Iterator[Finding]:
             "pipeline",
             f"a pipeline: its status is that of its last command, {_shown(last)}",
             "when one in front of it fails, cron and every guard see a success",
-            "runguard run … -- bash -o pipefail -c 'COMMAND', or SHELL=/bin/bash and set -o pipefail;",
+            "runguard run … -- bash -o pipefail -c 'COMMAND', or with SHELL=/bin/bash: 'set -o pipefail; COMMAND'",
         )
     if found and found[-1].operator and found[-1].text == b"&":
         yield Finding(

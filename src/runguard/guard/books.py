@@ -536,4 +536,4 @@ def _repeated(refused: InARow) -> str:
     """Return a clause on the refusals before this one, where there were any."""
     if not refused.starts:
         return ""
-    return f"; refused {refused.starts + 1} times in a row, since {rfc3339(refused.since_us)}"
+    return f"; refused {refused.starts + 1} times in a row, since {rfc3339(refused.since_us // SECOND_US * SECOND_US)}"
