@@ -27,6 +27,7 @@ from runguard.guard.writing import writing
 from runguard.instant import SECOND_US
 from runguard.printable import line
 from runguard.store.database import ReadOnlyStore
+from runguard.store.journal import Journal
 from runguard.store.sqlite import open_store
 
 TEXT = """Write what is on record of a case, or of a job, with all that a stranger needs to check it: a bundle.
@@ -73,6 +74,7 @@ def export(
     settings, _ = config.effective({}, environ, place.loaded, "")
     given = Given(_public_key(settings.sign_key, environ), tuple(_text(path) for path in texts))
     bring_up(environ, place)
+    _bring_over(environ, place)
     records = open_records(place)
     if records is None:
         raise UsageError(f"export: {nothing_recorded(place)}")
@@ -106,6 +108,17 @@ def _judge(
         raise UsageError("export: -o PATH is needed: where is it to be?")
     if reason is not None and not reason.strip():
         raise UsageError("export: --reason is empty")
+
+
+def _bring_over(environ: dict[str, str], place: Place) -> None:
+    """Bring the journal into the ledger, where that can be: what waits in it would not be in the bundle."""
+    if not Journal(place.kept.state, host.author(environ)).pending():
+        return
+    try:
+        with writing(environ, place.kept, create=False):
+            pass
+    except RunguardError as error:
+        say(f"export: {error}; what waits in the journal is not in the bundle")
 
 
 def _public_key(sign_key: str | None, environ: dict[str, str]) -> str | None:
