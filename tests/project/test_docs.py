@@ -17,7 +17,6 @@ from runguard import zones
 from runguard.cli import commands, run
 from runguard.cli.options import Command
 from runguard.config.merge import VARIABLES
-from runguard.crontab.hazards import HAZARDS
 from runguard.guard.start import GIVEN
 from runguard.instant import from_rfc3339
 from runguard.model import REFUSALS
@@ -90,8 +89,11 @@ def test_readme_tells_the_default_of_an_option(setting: Setting) -> None:
     assert default == f"`{shown}`"
 
 
-def test_readme_lists_exactly_the_keys_that_only_files_have() -> None:
-    assert list(keyed(section("Configuration"))) == [each.name for each in TABLE if not each.is_option]
+def test_the_keys_that_readme_explains_are_some_of_those_that_only_files_have() -> None:
+    # runguard.toml(5) and examples/runguard.toml have all of them.
+    told = re.findall(r"`(\w+)` \(", section("Configuration"))
+    assert "on_lost" in told
+    assert set(told) <= {each.name for each in TABLE if not each.is_option}
 
 
 def test_readme_lists_exactly_the_exit_statuses() -> None:
@@ -110,13 +112,11 @@ def test_readme_lists_exactly_the_commands() -> None:
     assert [name.split()[0] for name in keyed(section("Commands"))] == list(COMMANDS)
 
 
-def test_readme_lists_exactly_the_metrics() -> None:
-    assert list(keyed(section("Prometheus"))) == metrics.names()
-
-
-def test_readme_lists_exactly_the_hazards() -> None:
-    told = list(keyed(section("Forty lines in five minutes")))
-    assert [each for each in told if not each.startswith("#")] == list(HAZARDS)
+def test_the_metrics_that_readme_explains_are_some_of_the_programs() -> None:
+    # runguard(1) has all of them, and all hazards of a crontab.
+    told = re.findall(r"`(runguard_\w+)`", section("Prometheus"))
+    assert "runguard_level" in told
+    assert set(told) <= set(metrics.names())
 
 
 def test_readme_lists_exactly_the_policies() -> None:
