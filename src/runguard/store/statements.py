@@ -13,14 +13,10 @@ def load(path: str = "") -> dict[str, str]:
     A statement begins with a line `-- name: NAME`. `/*run_columns*/` stands for the columns of a run, in the order of
     `reads.Run`.
     """
-    with open(path or os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
-        text = file.read()
-    found = {}
-    for chunk in text.split(_MARK)[1:]:
-        name, _, statement = chunk.partition("\n")
-        found[name] = statement
-    columns = found.pop("run_columns")
-    for name, statement in found.items():
-        if "/*run_columns*/" in statement:
-            found[name] = statement.replace("/*run_columns*/", columns)
+    with open(path or os.path.join(os.path.dirname(__file__), "queries.sql"), "rb", buffering=0) as file:
+        text = (file.read() or b"").decode()
+    columns = text.partition(f"{_MARK}run_columns\n")[2].partition(_MARK)[0]
+    chunks = text.replace("/*run_columns*/", columns).split(_MARK)[1:]
+    found = {name: statement for name, _, statement in [chunk.partition("\n") for chunk in chunks]}
+    del found["run_columns"]
     return found
