@@ -8,6 +8,7 @@ from runguard.errors import SpawnError
 from runguard.guard import process, provenance
 from runguard.guard.start import command_environ
 from runguard.heartbeat.redact import mask_argv, mask_text
+from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,37 +23,17 @@ if TYPE_CHECKING:
 _PYTHON = ".".join(str(part) for part in sys.version_info[:3])
 
 
-def code_of(start: Start) -> Provenance:
-    """Describe the program that will run and the scripts it is given; what cannot be found is told by the spawn."""
-    if start.shell:
-        words = tuple(word.strip("'\"();&|<>") for word in start.argv[0].split())
-        return provenance.describe(process.SHELL, words)
-    try:
-        program: str | None = process.find_program(start.argv[0], start.environ.get("PATH"))
-    except SpawnError:
-        program = None
-    return provenance.describe(program, start.argv[1:])
+class Command(NamedTuple):
+    """What is to be run, and what the entry of a start says of it."""
+
+    code: Provenance
+    fields: dict[str, Any]
 
 
-def fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
-    """Return what the entry of a start says of its command."""
-    start, settings = prepared.start, prepared.settings
-    argv, was_masked = mask_argv(start.argv, prepared.secrets, settings.mask)
-
-    def masked(text: str) -> str:
-        return mask_text(text, prepared.secrets, settings.mask)
-
-    return {
-        "argv": argv,
-        "masked": was_masked,
-        "shell": start.shell,
-        "cwd": start.cwd,
-        "path": start.environ.get("PATH"),
-        "program": code.program.fields(masked) if code.program else None,
-        "inputs": [each.fields(masked) for each in code.inputs],
-        "commit": code.commit,
-        "python": _PYTHON,
-    }
+def describe(prepared: Prepared) -> Command:
+    """Return the command of a start as it is now."""
+    code = _code_of(prepared.start)
+    return Command(code, _fields_of(prepared, code))
 
 
 def plan_of(
@@ -82,3 +63,36 @@ def plan_of(
         stragglers=settings.stragglers,
         spool_dir=places.spool,
     )
+
+
+def _code_of(start: Start) -> Provenance:
+    """Describe the program that will run and the scripts it is given; what cannot be found is told by the spawn."""
+    if start.shell:
+        words = tuple(word.strip("'\"();&|<>") for word in start.argv[0].split())
+        return provenance.describe(process.SHELL, words)
+    try:
+        program: str | None = process.find_program(start.argv[0], start.environ.get("PATH"))
+    except SpawnError:
+        program = None
+    return provenance.describe(program, start.argv[1:])
+
+
+def _fields_of(prepared: Prepared, code: Provenance) -> dict[str, Any]:
+    """Return what the entry of a start says of its command."""
+    start, settings = prepared.start, prepared.settings
+    argv, was_masked = mask_argv(start.argv, prepared.secrets, settings.mask)
+
+    def masked(text: str) -> str:
+        return mask_text(text, prepared.secrets, settings.mask)
+
+    return {
+        "argv": argv,
+        "masked": was_masked,
+        "shell": start.shell,
+        "cwd": start.cwd,
+        "path": start.environ.get("PATH"),
+        "program": code.program.fields(masked) if code.program else None,
+        "inputs": [each.fields(masked) for each in code.inputs],
+        "commit": code.commit,
+        "python": _PYTHON,
+    }

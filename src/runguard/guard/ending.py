@@ -76,6 +76,23 @@ def stopped_before(signal: int) -> Verdict:
     return Verdict("cancelled", None, SIGNALLED + signal, None, f"told to stop by signal {signal} before the start")
 
 
+def remarks(verdict: Verdict, ended: Ended | None, timeout_s: float | None) -> list[str]:
+    """Return what a person at three in the morning could not see from the command's own output and status."""
+    said = [f"stopped to make way for run {verdict.killed_by} (--overlap kill)"] if verdict.killed_by else []
+    if ended is None:
+        return said or [verdict.why or "the command was not started"]
+    if verdict.outcome == "timed_out":
+        killed = ", then killed" if ended.kill_sent else ""
+        what = "what the command left behind" if ended.late else "the command"
+        said.append(f"timed out after {timeout_s:g} s: {what} was stopped{killed}")
+    if verdict.why == "oom":
+        whom = "the command" if verdict.signal else "what the command ran"
+        said.append(f"the kernel killed {whom} for want of memory")
+    if verdict.suspect:
+        said.append(f"succeeded, but {verdict.suspect}")
+    return [*said, *ended.remarks]
+
+
 def finish_fields(
     run_id: str, verdict: Verdict, ended: Ended | None, hashed: list[Code], masked: Callable[[str], str]
 ) -> dict[str, Any]:

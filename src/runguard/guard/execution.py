@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from _signal import SIGKILL  # type: ignore[import-not-found]
 
 from runguard.errors import SpawnError
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 
     from runguard.guard.runfile import RunFile
     from runguard.guard.signals import Signals
+
+
+SETTLE_AFTER_S = 0.1
+# What a start does without and an end may need.
+_FOR_THE_END = (
+    "runguard.children",
+    "runguard.printable",
+    "runguard.guard.excerpts",
+    "runguard.guard.leftovers",
+    "runguard.guard.passing",
+    "runguard.guard.spool",
+    "runguard.store.faults",
+    "runguard.store.reconciling",
+)
 
 
 class Execution(NamedTuple):
@@ -52,6 +67,7 @@ def execute(
     slow = (
         Beside(0.0, _count_oom_kills(killed_before)),
         *((Beside(0.0, hash_slowly(code.unhashed(), hashed)),) if code.unhashed() else ()),
+        Beside(SETTLE_AFTER_S, _settle()),
         *beside,
     )
     try:
@@ -76,3 +92,14 @@ def _was_out_of_memory(ended: Ended, killed_before: list[int]) -> bool:
 def _count_oom_kills(found: list[int]) -> Iterator[None]:
     found.append(oom_kills())
     yield
+
+
+def _settle() -> Iterator[None]:
+    """Make ready for a long wait, beside the command.
+
+    The package may be upgraded before the end, and modules of two versions would not fit together.
+    """
+    gc.enable()
+    for module in _FOR_THE_END:
+        __import__(module)
+        yield

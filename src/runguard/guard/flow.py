@@ -6,9 +6,7 @@ start; the command, and only now, beside it, anything slow; its end on record; t
 
 from __future__ import annotations
 
-import gc
 import os
-import stat
 from _signal import SIGINT  # type: ignore[import-not-found]
 
 from runguard import clock, paths
@@ -17,13 +15,13 @@ from runguard.guard import holding, lock, runfile, terminal
 from runguard.guard.books import Books
 from runguard.guard.capture import Capture
 from runguard.guard.casefile import LOOK_S, CaseFile
-from runguard.guard.command import code_of, fields_of, plan_of
+from runguard.guard.command import describe, plan_of
 from runguard.guard.decide import Refuse
-from runguard.guard.ending import Verdict, finish_fields, output_fields, refused
+from runguard.guard.ending import finish_fields, output_fields, refused, remarks
 from runguard.guard.execution import execute
-from runguard.guard.prepare import Prepared, prepare
+from runguard.guard.prepare import Turn, prepare
 from runguard.guard.runfile import ORDER
-from runguard.guard.signals import Signals, listen
+from runguard.guard.signals import listen
 from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
 from runguard.instant import rfc3339
@@ -33,37 +31,24 @@ from runguard.settings import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from runguard.evidence.tally import Tally
+    from runguard.guard.command import Command
+    from runguard.guard.ending import Verdict
     from runguard.guard.execution import Execution
-    from runguard.guard.provenance import Provenance
+    from runguard.guard.prepare import Prepared
     from runguard.guard.runfile import RunFile
+    from runguard.guard.signals import Signals
     from runguard.guard.telling import Monitor
     from runguard.model import Window
     from runguard.store.database import Appended
 
 
-SETTLE_AFTER_S = 0.1
-# What a start does without and an end may need.
-_FOR_THE_END = (
-    "runguard.children",
-    "runguard.printable",
-    "runguard.guard.excerpts",
-    "runguard.guard.leftovers",
-    "runguard.guard.passing",
-    "runguard.guard.spool",
-    "runguard.store.faults",
-    "runguard.store.reconciling",
-)
+class Edges(NamedTuple):
+    """What a start acts through: its directories, the signals to it, and what it says."""
 
-
-class _Command(NamedTuple):
-    """What is to be run, and what the record says of it."""
-
-    code: Provenance
-    fields: dict[str, Any]
+    places: Places
+    signals: Signals
+    voice: Voice
 
 
 class Attempt(NamedTuple):
@@ -119,25 +104,15 @@ def guard(request: Request, environ: dict[str, str], signals: Signals | None = N
 
 
 def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: Voice) -> Verdict:
-    """Get our turn; run, and run again what failed; let go; tell. Raises the errors that refuse a start."""
-    places = _private_places(prepared)
-    command = _command_of(prepared)
-    turn = _take_turn(prepared, places, command.fields, signals, voice)
+    """Take our turn; run, and run again what failed; let go; tell. Raises the errors that refuse a start."""
+    edges = Edges(_private_places(prepared), signals, voice)
+    command = describe(prepared)
+    turn = _take_turn(prepared, edges, command)
     if isinstance(turn, Refuse):
         return refused(turn.status, turn.why)
     prepared, held = turn
-
-    def attempt_once(prepared: Prepared, monitor: Monitor | None, tried: int = 1) -> Attempt:
-        what = command if tried == 1 else _command_of(prepared)
-        return _attempt(prepared, places, held, what, signals, monitor, voice, tried)
-
     try:
-        if prepared.settings.retries:
-            from runguard.guard.retrying import until_it_works  # only where retries are set
-
-            attempt = until_it_works(prepared, monitor, places, signals, voice, attempt_once)
-        else:
-            attempt = attempt_once(prepared, monitor)
+        attempt = _attempts(prepared, held, command, monitor, edges)
     finally:
         if held is not None:
             held.release()
@@ -150,22 +125,33 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
     return attempt.verdict
 
 
-def _command_of(prepared: Prepared) -> _Command:
-    return _Command(code := code_of(prepared.start), fields_of(prepared, code))
+def _attempts(
+    prepared: Prepared, held: lock.Lock | None, command: Command, monitor: Monitor | None, edges: Edges
+) -> Attempt:
+    """Make an attempt and, as far as the settings want it, further ones; return the last that ran."""
+    if not prepared.settings.retries:
+        return _attempt(prepared, held, command, monitor, edges)
+    from runguard.guard.retrying import until_it_works  # only where retries are set
+
+    def attempt_once(prepared: Prepared, monitor: Monitor | None, tried: int) -> Attempt:
+        described = command if tried == 1 else describe(prepared)  # its code may be another by now
+        return _attempt(prepared, held, described, monitor, edges, tried)
+
+    return until_it_works(prepared, monitor, edges, attempt_once)
 
 
 def _attempt(
     prepared: Prepared,
-    places: Places,
     held: lock.Lock | None,
-    command: _Command,
-    signals: Signals,
+    command: Command,
     monitor: Monitor | None,
-    voice: Voice,
-    tried: int,
+    edges: Edges,
+    tried: int = 1,
 ) -> Attempt:
     """Record, run, record: the `tried`-th attempt, with an identity of its own. Raises the errors that refuse it."""
-    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
+    places, signals, voice = edges
+    settings = prepared.settings
+    books = _books(prepared, edges)
     work: RunFile | None = None
     cases: CaseFile | None = None
     recorded: Appended | None = None
@@ -173,25 +159,26 @@ def _attempt(
         if held is not None:
             held.note(holding.note(prepared.start, command.fields["argv"]))
         work = _run_file(prepared, places, voice)
-        opening = books.open(command.fields)
+        opening = books.open(command.fields)  # one transaction: once it returns, the start is durably on record
         if isinstance(opening.decision, Refuse):
             _say_refusal(opening.decision, voice)
             return Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
-        inherit = tuple(each.fd for each in (held, work) if each is not None)
+        number = opening.decision.attempt
         cases = CaseFile(prepared, places, voice, books)
-        more = cases.variables(further=opening.decision.attempt > 1 or opening.decision.supersedes is not None)
-        tries_left = tried <= prepared.settings.retries
-        plan = plan_of(prepared, places, inherit, opening.window, opening.decision.attempt, more, tries_left=tries_left)
-        capture = Capture(prepared.settings.output_head_bytes, prepared.settings.output_tail_bytes)
-        beside = (Beside(SETTLE_AFTER_S, _settle()), *books.beside(), *(monitor.beside() if monitor else ()))
-        beside += (Beside(LOOK_S, cases.beside()),)
-        done = execute(plan, signals, capture, command.code, work, beside, prepared.settings.min_time_s)
+        more = cases.variables(further=number > 1 or opening.decision.supersedes is not None)
+        inherit = tuple(each.fd for each in (held, work) if each is not None)
+        tries_left = tried <= settings.retries
+        plan = plan_of(prepared, places, inherit, opening.window, number, more, tries_left=tries_left)
+        capture = Capture(settings.output_head_bytes, settings.output_tail_bytes)
+        beside = (*books.beside(), *(monitor.beside() if monitor else ()), Beside(LOOK_S, cases.beside()))
+        done = execute(plan, signals, capture, command.code, work, beside, settings.min_time_s)
         if done.verdict.interrupted and terminal.in_foreground():
             signals.received.append(SIGINT)  # the terminal's Ctrl-C, which the command alone has got, is for us too
         done = _as_ordered(done, prepared, places)
         tally = cases.conclude()
         done = _judged_by_cases(done, tally, voice)
-        _say_what_was_wrong(prepared, done, voice)
+        for remark in remarks(done.verdict, done.ended, settings.timeout_s):
+            voice(remark)
         recorded = _record_end(prepared, books, done, cases, tally, voice)
         if recorded is None and work is not None:
             work.leave()  # with its output, for whoever brings the journal over
@@ -201,7 +188,11 @@ def _attempt(
             cases.remove(recorded=recorded is not None)
         if work is not None:
             work.remove()
-    return Attempt(opening.decision.attempt, done.verdict, done, opening.window, recorded, books, monitor)
+    return Attempt(number, done.verdict, done, opening.window, recorded, books, monitor)
+
+
+def _books(prepared: Prepared, edges: Edges) -> Books:
+    return Books(prepared, edges.places, edges.voice, stop=lambda: edges.signals.stop is not None)
 
 
 def _monitor(prepared: Prepared, voice: Voice) -> Monitor | None:
@@ -233,33 +224,37 @@ def _private_places(prepared: Prepared) -> Places:
     return prepared.places
 
 
-def _take_turn(
-    prepared: Prepared, places: Places, fields: dict[str, Any], signals: Signals, voice: Voice
-) -> tuple[Prepared, lock.Lock | None] | Refuse:
+def _take_turn(prepared: Prepared, edges: Edges, command: Command) -> Turn | Refuse:
     """Take the job's lock, or do as `--overlap` says where it is held. A refusal is on record, and said."""
-    books = Books(prepared, places, voice, stop=lambda: signals.stop is not None)
+    places, signals, voice = edges
+    books = _books(prepared, edges)
     try:
-        if prepared.settings.overlap != "skip":
+        if prepared.settings.overlap == "skip":
+            turn = _lock_or_refuse(prepared, places)
+        else:
             from runguard.guard import overlap  # only where it is set
 
             turn = overlap.take_turn(prepared, places, signals)
-            if not isinstance(turn, Refuse):
-                return turn.prepared, turn.held
-        else:
-            held = lock.take(places.locks, prepared.start.job)
-            if held is not None:
-                return prepared, held
-            holder = holding.holder_by_note(places.locks, places.runs, prepared.start.job)
-            because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
-            turn = Refuse("overlap", prepared.settings.conflict_exit, because, holder=holder)
     except UnsafeError as error:  # a lock that cannot be trusted
-        books.refuse(Refuse("unsafe", error.status, str(error)), fields)
+        books.refuse(Refuse("unsafe", error.status, str(error)), command.fields)
         raise
+    if not isinstance(turn, Refuse):
+        return turn
     if turn.why == "overlap":
         turn = books.escalated(turn)
     _say_refusal(turn, voice)
-    books.refuse(turn, fields)
+    books.refuse(turn, command.fields)
     return turn
+
+
+def _lock_or_refuse(prepared: Prepared, places: Places) -> Turn | Refuse:
+    job = prepared.start.job
+    held = lock.take(places.locks, job)
+    if held is not None:
+        return Turn(prepared, held)
+    holder = holding.holder_by_note(places.locks, places.runs, job)
+    because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
+    return Refuse("overlap", prepared.settings.conflict_exit, because, holder=holder)
 
 
 def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | None:
@@ -276,17 +271,6 @@ def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | Non
     except OSError as error:
         voice(f"{places.runs}: {error.strerror}; the run has no file of its own")
         return None
-
-
-def _settle() -> Iterator[None]:
-    """Make ready for a long wait, beside the command.
-
-    The package may be upgraded before the end, and modules of two versions would not fit together.
-    """
-    gc.enable()
-    for module in _FOR_THE_END:
-        __import__(module)
-        yield
 
 
 def _as_ordered(done: Execution, prepared: Prepared, places: Places) -> Execution:
@@ -340,35 +324,7 @@ def _record_end(
     return books.finish(fields, head, tail, cases.complete)
 
 
-def _say_what_was_wrong(prepared: Prepared, done: Execution, voice: Voice) -> None:
-    """Say what a person at three in the morning could not see from the command's own output and status."""
-    if done.verdict.killed_by:
-        voice(f"stopped to make way for run {done.verdict.killed_by} (--overlap kill)")
-    if done.ended is None:
-        if not done.verdict.killed_by:
-            voice(done.verdict.why or "the command was not started")
-        return
-    if done.verdict.outcome == "timed_out":
-        killed = ", then killed" if done.ended.kill_sent else ""
-        what = "what the command left behind" if done.ended.late else "the command"
-        voice(f"timed out after {prepared.settings.timeout_s:g} s: {what} was stopped{killed}")
-    if done.verdict.why == "oom":
-        whom = "the command" if done.verdict.signal else "what the command ran"
-        voice(f"the kernel killed {whom} for want of memory")
-    if done.verdict.suspect:
-        voice(f"succeeded, but {done.verdict.suspect}")
-    for remark in done.ended.remarks:
-        voice(remark)
-
-
 def _say_refusal(refusal: Refuse, voice: Voice) -> None:
     """Say that the command is not run; that a window is done already is news only to a person at a terminal."""
-    if refusal.why != "duplicate" or _stderr_is_terminal():
+    if refusal.why != "duplicate" or terminal.is_stderr():
         voice(f"not run ({refusal.why}): {refusal.because}", refusal.aside)
-
-
-def _stderr_is_terminal() -> bool:
-    try:
-        return stat.S_ISCHR(os.fstat(2).st_mode) and os.isatty(2)
-    except OSError:
-        return False

@@ -16,8 +16,8 @@ from runguard.guard.answering import question
 from runguard.guard.decide import Refuse, decide
 from runguard.guard.ending import SIGNALLED
 from runguard.guard.hindsight import look_back
+from runguard.guard.prepare import Turn
 from runguard.instant import SECOND_US, seconds
-from runguard.record import NamedTuple
 from runguard.schedule import revisions
 from runguard.store.journal import Journal
 from runguard.store.sqlite import open_reader
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 _FOR_EVER_S = 10 * 365 * 86_400.0  # a job without a schedule has no next due
 _LOOK_S = 0.25
 _LOCK_AFTER_END_S = 5.0  # its guard still writes the end down
-
-
-class Turn(NamedTuple):
-    """A start whose turn it is. `held` is None where it runs beside others, one of which holds the lock alone."""
-
-    prepared: Prepared
-    held: Lock | None
 
 
 def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Refuse:

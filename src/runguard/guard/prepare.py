@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runguard.guard.lock import Lock
+
     Say = Callable[[str], None]
 
 
@@ -41,6 +43,13 @@ class Prepared(NamedTuple):
     secrets: tuple[str, ...]
     unsafe: RunguardError | None
     ping_source: str = ""  # "file:/PATH" or "--ping" where the address was given as an option
+
+
+class Turn(NamedTuple):
+    """A start whose turn it is. `held` is None where it runs beside others, one of which holds the lock alone."""
+
+    prepared: Prepared
+    held: Lock | None
 
 
 def prepare(request: Request, environ: dict[str, str], say: Say) -> Prepared:

@@ -15,22 +15,15 @@ from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
 
     from runguard.guard.ending import Verdict
-    from runguard.guard.flow import Attempt
+    from runguard.guard.flow import Attempt, Edges
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
     from runguard.guard.telling import Monitor
-    from runguard.guard.voice import Voice
     from runguard.model import Window
-    from runguard.paths import Places
     from runguard.settings import Settings
-
-    class AttemptOnce(Protocol):
-        """Record, run, record; raises the errors that refuse a start."""
-
-        def __call__(self, prepared: Prepared, monitor: Monitor | None, tried: int = 1) -> Attempt: ...
 
 
 _LONGEST_DELAY_S = 86_400.0  # doubling ends here
@@ -47,20 +40,18 @@ class Again(NamedTuple):
 def until_it_works(
     prepared: Prepared,
     monitor: Monitor | None,
-    places: Places,
-    signals: Signals,
-    voice: Voice,
-    attempt_once: AttemptOnce,
+    edges: Edges,
+    attempt_once: Callable[[Prepared, Monitor | None, int], Attempt],
 ) -> Attempt:
     """Try, and try again in the same window as long as the settings allow; return the last attempt that ran.
 
     Raises the errors that refuse a start for the first attempt alone: after it there is a status of the command's own.
     """
     tried, stdin_at = 1, _stdin_at()
-    attempt = attempt_once(prepared, monitor)
+    attempt = attempt_once(prepared, monitor, tried)
     while attempt.done is not None:
         hidden = _where_its_output_is(prepared, attempt.verdict, tried)
-        if not _is_to_follow(prepared, places, attempt, tried, signals, voice, hidden):
+        if not _is_to_follow(prepared, attempt, tried, edges, hidden):
             break
         prepared, tried = _next_start(prepared, attempt.verdict.outcome, attempt.number), tried + 1
         monitor = attempt.monitor.again(prepared) if attempt.monitor is not None else None
@@ -68,11 +59,11 @@ def until_it_works(
         try:
             following = attempt_once(prepared, monitor, tried)
         except (UnsafeError, NoTraceError, StoreError) as error:
-            voice(f"{error}: not tried again{hidden}")
+            edges.voice(f"{error}: not tried again{hidden}")
             break
         if following.done is None:
             if hidden:
-                voice(f"not tried again{hidden}")
+                edges.voice(f"not tried again{hidden}")
             break
         attempt = following
     return attempt
@@ -100,10 +91,9 @@ def again(verdict: Verdict, settings: Settings, tried: int, window: Window | Non
     return Again(delay_s)
 
 
-def _is_to_follow(
-    prepared: Prepared, places: Places, attempt: Attempt, tried: int, signals: Signals, voice: Voice, hidden: str
-) -> bool:
+def _is_to_follow(prepared: Prepared, attempt: Attempt, tried: int, edges: Edges, hidden: str) -> bool:
     """Say what follows the `tried`-th attempt, and wait for it; return whether another one is to be made now."""
+    places, signals, voice = edges
     settings, verdict = prepared.settings, attempt.verdict
     found = again(verdict, settings, tried, attempt.window, clock.look().wall_us)
     if found.delay_s is None:

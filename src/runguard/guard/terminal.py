@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from _signal import (  # type: ignore[import-not-found]
     SIG_IGN,
     SIGCONT,
@@ -33,6 +34,14 @@ def in_background() -> bool:
     try:
         return os.tcgetpgrp(0) != os.getpgrp()
     except OSError:  # stdin is something else, or not the terminal that controls us
+        return False
+
+
+def is_stderr() -> bool:
+    """Return whether a person may be reading our stderr."""
+    try:
+        return stat.S_ISCHR(os.fstat(2).st_mode) and os.isatty(2)
+    except OSError:
         return False
 
 
