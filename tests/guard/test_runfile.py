@@ -188,6 +188,20 @@ def test_a_full_disk_ends_the_mirror_with_one_remark(tmp_path: Path) -> None:
     own.remove()
 
 
+def test_a_disk_that_is_full_before_the_first_byte_is_said_the_same_way(tmp_path: Path) -> None:
+    import resource
+
+    own = runfile.create(str(tmp_path), "run")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        own.spawned(1, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert own.remark == f"the output is not mirrored in {own.path}: File too large"
+    own.remove()
+
+
 def test_a_killed_guard_leaves_the_output_and_a_live_run(
     tmp_path: Path, guard: Callable[..., Any], ready: Callable[[], bytes]
 ) -> None:

@@ -111,8 +111,7 @@ class RunFile:
             overflow = self._fill_head(fresh.head)
             self._append_tail(fresh.tail if fresh.gap else [*overflow, *fresh.tail], alone=fresh.gap)
         except (OSError, MemoryError) as error:
-            why = getattr(error, "strerror", None) or repr(error)
-            self.remark = f"the output is not mirrored in {self.path}: {why}"
+            self._end_mirror(error)
             return
         self._mirrored = capture.total
         self._counts = (capture.count(1), capture.count(2))
@@ -177,7 +176,11 @@ class RunFile:
             )
             os.pwrite(self.fd, header, 0)
         except (OSError, MemoryError) as error:
-            self.remark = f"{self.path}: {getattr(error, 'strerror', None) or repr(error)}"
+            self._end_mirror(error)
+
+    def _end_mirror(self, error: OSError | MemoryError) -> None:
+        why = getattr(error, "strerror", None) or repr(error)
+        self.remark = f"the output is not mirrored in {self.path}: {why}"
 
 
 def create(
