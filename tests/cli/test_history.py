@@ -26,6 +26,12 @@ def recorded(shell: Any, started: Entry, finished: Entry, refused: Entry) -> Any
     return shell
 
 
+def test_a_success_that_is_doubted_says_why(shell: Any, started: Entry, finished: Entry) -> None:
+    shell.write(started(1), finished(1, suspect="1 case is uncertain"))
+    [_, line] = shell("history", *ALL).stdout.splitlines()
+    assert line.endswith("  suspect: 1 case is uncertain")
+
+
 def test_json_is_one_array_newest_first(recorded: Any) -> None:
     assert [run["number"] for run in recorded.json("history", *ALL)] == [2, 1, 7]
 

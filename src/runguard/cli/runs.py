@@ -119,7 +119,7 @@ def cells(run: Run) -> tuple[str, ...]:
         run.outcome,
         ended(run),
         span(None if run.duration_us is None else run.duration_us / 1_000_000),
-        run.why or "",
+        run.why or (f"suspect: {run.suspect}" if run.suspect else ""),
     )
 
 
