@@ -331,6 +331,14 @@ def test_a_comment_above_a_line_silences_all_or_some_of_it() -> None:
     assert hazards(b"# runguard: allow=pipeline\n" + line) == ["percent"]
 
 
+def test_a_user_in_front_of_a_command_is_no_program() -> None:
+    (finding,) = found(b"0 12 * * * root x\n")
+    assert (finding.hazard, finding.fix) == (
+        "path",
+        "a user's table names no user: take 'root' off; lint --system reads a table that does",
+    )
+
+
 def test_a_comment_that_allows_what_is_no_hazard_is_an_error() -> None:
     with pytest.raises(BadMark, match=r"allow=prcent: no such hazard; did you mean percent\?"):
         found(b"# runguard: allow=prcent\n0 12 * * * x\n")

@@ -127,10 +127,16 @@ def _programs(line: Line, found: list[Word], host: Host, world: World) -> Iterat
                 "path",
                 why,
                 "the shell ends with 127 or 126: it does not run",
-                "write its path whole, or set PATH in the table"
-                if "/" not in name
-                else "write the path of a program that is there",
+                _way_to_find(name, line, host),
             )
+
+
+def _way_to_find(name: str, line: Line, host: Host) -> str:
+    if "/" in name:
+        return "write the path of a program that is there"
+    if not line.user and line.command.split()[:1] == [name.encode("utf-8", "surrogateescape")] and host.is_account(name):
+        return f"a user's table names no user: take {name!r} off; lint --system reads a table that does"
+    return "write its path whole, or set PATH in the table"
 
 
 def _asked_for(found: list[Word], program: bytes) -> bool:
