@@ -102,6 +102,14 @@ def test_readme_lists_exactly_the_exit_statuses() -> None:
     assert {status for status, _ in (*run.STATUSES, *commands.STATUSES)} <= set(listed)
 
 
+@pytest.mark.parametrize("status", ["1", "75"])
+def test_readme_and_the_help_name_every_command_that_ends_with(status: str) -> None:
+    ends = {name for name, command in COMMANDS.items() if status in dict(command.statuses)} - {"run"}  # type: ignore[attr-defined]
+    of_readme = set(re.findall(r"`(\w+)`", keyed(section("Exit statuses"))[status][0]))
+    of_help = set(re.findall(r"[\w-]+", dict(commands.STATUSES)[status]))
+    assert (sorted(of_readme & set(COMMANDS)), sorted(ends - of_help - {"rerun"})) == (sorted(ends), [])
+
+
 def test_readme_lists_exactly_the_variables() -> None:
     settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG", *VARIABLES.values()}
     removed = {"RUNGUARD_FENCE"}

@@ -146,6 +146,16 @@ def test_the_manual_names_exactly_the_statuses_of_queries() -> None:
     assert sorted(listed) == sorted(known | {"130"})
 
 
+@pytest.mark.parametrize("status", ["1", "75"])
+def test_the_manual_names_every_command_that_ends_with(status: str) -> None:
+    _, of_queries = section(RUNGUARD, "EXIT STATUS").split("\n.Pp\n")
+    told = re.search(rf"^\.It {status}\n(.*?)(?=^\.It)", of_queries, re.DOTALL | re.MULTILINE)
+    assert told
+    named = [word for line in re.findall(r"^\.Cm (.*)$", told[1], re.MULTILINE) for word in line.split()]
+    ends = {name for name, command in COMMANDS.items() if status in dict(command.statuses)} - {"run"}  # type: ignore[attr-defined]
+    assert sorted(word for word in named if word in COMMANDS) == sorted(ends)
+
+
 def test_the_manual_names_exactly_the_variables() -> None:
     settings = {"RUNGUARD_STATE_DIR", "RUNGUARD_CONFIG", *VARIABLES.values()}
     text = section(RUNGUARD, "ENVIRONMENT")

@@ -20,7 +20,7 @@ STATUSES = (
     (
         "1",
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
-        " verify: something was found; explain: the record is damaged; prune: told not to;"
+        " verify: something was found; explain, export: the record is damaged; prune: told not to;"
         " item: lines that are no entries;"
         " ping: something is undelivered; lint: there are hazards",
     ),
@@ -28,7 +28,7 @@ STATUSES = (
     ("3", "check: unknown"),
     ("70", "a bug in runguard"),
     ("74", "the store cannot be read or written, or a crontab not written"),
-    ("75", "refused: another run, or another catchup, is under way; wrap: the crontab was changed meanwhile"),
+    ("75", "refused: another run, or another catchup, is under way; wrap, unwrap: the crontab was changed meanwhile"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
 
