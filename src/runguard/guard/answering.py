@@ -5,7 +5,7 @@ from __future__ import annotations
 from runguard.guard.decide import OFF_SCHEDULE_US, Question
 from runguard.guard.start import Expected, change_fields
 from runguard.instant import SECOND_US
-from runguard.model import Revision
+from runguard.model import Covers, Revision
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
 
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from runguard.guard.decide import Proceed
     from runguard.guard.prepare import Prepared
     from runguard.guard.start import Start
     from runguard.model import Earlier, Window
@@ -90,6 +91,29 @@ def earlier_of(store: Reader, start: Start, found: Answer) -> Earlier | None:
     if window is None:
         return start.replaces or (start.asked.replaces if start.asked else None)
     return store.latest(start.job, window.key, window.due_us)
+
+
+def as_first_answered(store: Reader, start: Start, found: Answer, decision: Proceed) -> tuple[Start, Answer]:
+    """Return the window as the attempt before recorded it, and let the start answer what that one covered too.
+
+    What is on record is never derived again: a merged window stays one when it is run once more.
+    """
+    before = store.run(decision.supersedes) if decision.supersedes else None
+    if before is None or found.expected is None:
+        return start, found
+    resolution = found.expected.resolution
+    merges = start.covers is not None and start.covers.start_us is not None
+    if before.window_key != resolution.window.key or merges:
+        return start, found
+    assert before.window_start_us is not None
+    assert before.due_us is not None
+    if before.covers_first_us is not None and before.covers_last_us is not None and start.covers is None:
+        covers = Covers(before.covers_first_us, before.covers_last_us, before.covers_count or 0, None)
+        start = start._replace(covers=covers)
+    window = resolution.window._replace(
+        start_us=before.window_start_us, due_us=before.due_us, label=before.label or resolution.window.label
+    )
+    return start, found._replace(expected=found.expected._replace(resolution=resolution._replace(window=window)))
 
 
 def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Question:

@@ -1,4 +1,4 @@
-"""Which runs came before an attempt in its window, and whether they told of cases. Imported for further attempts."""
+"""Which runs came before an attempt in its window, and whether they told of cases. Imported after an earlier one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runguard.guard.decide import Refuse
+    from runguard.store.database import Store
     from runguard.store.reads import Reader, Run
 
 _MOST = 1000
@@ -39,3 +41,16 @@ def that_told(reader: Reader, run: Run, runs: str) -> list[Run]:
         if reader.rows("items_told", start_seq=earlier.start_seq)
         or os.path.exists(os.path.join(runs, earlier.run_id + ITEMS))
     ]
+
+
+def naming_uncertain(store: Store, refusal: Refuse) -> Refuse:
+    """Return the refusal of a held window with the cases of its lost run that nobody knows about."""
+    run = store.run(refusal.earlier.run_id) if refusal.earlier else None
+    if run is None or not store.rows("items_told", start_seq=run.start_seq):
+        return refusal
+    from runguard.guard.earlier_cases import counted, named, uncertain_after
+
+    cases = uncertain_after(store, run)
+    if not cases:
+        return refusal
+    return refusal._replace(because=f"{refusal.because}; {counted(cases)}", aside=named(cases))

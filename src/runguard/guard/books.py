@@ -10,15 +10,14 @@ import os
 
 from runguard import clock
 from runguard.errors import NoTraceError, RunguardError, StoreError, UnsafeError
-from runguard.guard.answering import Answer, answer, earlier_of, question
+from runguard.guard.answering import Answer, answer, as_first_answered, earlier_of, question
 from runguard.guard.casefile import ITEMS, OVER, remove
 from runguard.guard.decide import Proceed, Refuse, decide
 from runguard.guard.holding import holder_of
 from runguard.guard.prepare import early_us
-from runguard.guard.start import expected_fields
+from runguard.guard.start import refusal_fields, start_fields
 from runguard.guard.supervise import Beside
 from runguard.instant import SECOND_US, rfc3339, span
-from runguard.model import Covers
 from runguard.record import NamedTuple
 from runguard.store.journal import Journal
 from runguard.store.sqlite import WAIT_S, open_store
@@ -31,9 +30,8 @@ if TYPE_CHECKING:
     from runguard.guard.leftovers import Leftovers
     from runguard.guard.liveness import Life
     from runguard.guard.prepare import Prepared
-    from runguard.guard.start import Start
     from runguard.guard.voice import Voice
-    from runguard.model import Holder, Window
+    from runguard.model import Window
     from runguard.paths import Places
     from runguard.store.database import Appended, Store, Transaction
     from runguard.store.journal import Reconciled
@@ -125,7 +123,7 @@ class Books:
                 self._record_refusal(tx, refusal, found, fields)
             self._clear(store, brought_over)
         except Exception as error:  # noqa: BLE001
-            refused = self._refusal(refusal, Answer(self._start.expected, None), fields)
+            refused = self._refusal_entry(refusal, Answer(self._start.expected, None), fields)
             self._write_to_journal("run.refused", refused, self._failure(error))
         finally:
             self._close()
@@ -292,34 +290,38 @@ class Books:
                 take_in(store, os.path.join(self._places.runs, run.run_id + ITEMS), run, self._voice)
 
     def _decide_and_record(self, tx: Transaction, fields: dict[str, Any]) -> Opening:
-        store, start, settings = tx.store, self._start, self._prepared.settings
         self._notice_steps(tx)
         alive = self._close_dead_runs(tx)
-        found = answer(store, start, early_us(settings))
-        decision: Proceed | Refuse
+        found = answer(tx.store, self._start, early_us(self._prepared.settings))
+        decision = self._decide(tx.store, found, alive)
+        if isinstance(decision, Refuse):
+            self._record_refusal(tx, decision, found, fields)
+            return Opening(decision, found.window)
+        self._start, found = as_first_answered(tx.store, self._start, found, decision)
+        self._notice_off_schedule(found)
+        if found.change:
+            tx.append("job.changed", self._start.at_us, found.change)
+        entry = self._start_entry(tx.store.next_number(), found, decision, fields)
+        tx.append("run.start", self._start.at_us, entry)
+        return Opening(decision, found.window)
+
+    def _decide(self, store: Store, found: Answer, alive: tuple[Run, Life] | None) -> Proceed | Refuse:
+        """Decide by what the store has; `alive` is an earlier run of the job that lives without the lock."""
+        start, settings = self._start, self._prepared.settings
         if alive is not None and settings.overlap != "allow":
             run, life = alive
             because = f"run {run.number} still runs: {life.because}{_repeated(store.refused_in_a_row(start.job))}"
-            holder = holder_of(run, life, self._places.runs)
-            decision = Refuse("overlap", settings.conflict_exit, because, holder=holder)
-            self._record_refusal(tx, decision, found, fields)
-            return Opening(decision, found.window)
+            return Refuse("overlap", settings.conflict_exit, because, holder=holder_of(run, life, self._places.runs))
         self._notice_clock_step(store)
         if start.trigger == "manual" and found.expected is None and found.revision is not None:
             hint = f"runguard rerun {start.job}@WINDOW --reason TEXT"
             self._voice(f"no schedule is given, so no window is answered; to answer one: {hint}")
         decision = decide(question(self._prepared, found, earlier_of(store, start, found)))
-        if isinstance(decision, Refuse):
-            decision = _naming_uncertain(store, decision)
-            self._record_refusal(tx, decision, found, fields)
-            return Opening(decision, found.window)
-        found = self._as_first_answered(store, found, decision)
-        self._notice_off_schedule(found)
-        if found.change:
-            tx.append("job.changed", start.at_us, found.change)
-        number = store.next_number()
-        tx.append("run.start", start.at_us, self._start_fields(number, found, decision, fields))
-        return Opening(decision, found.window)
+        if isinstance(decision, Refuse) and decision.why == "held":
+            from runguard.guard.attempts import naming_uncertain
+
+            return naming_uncertain(store, decision)
+        return decision
 
     def _open_in_journal(self, fields: dict[str, Any]) -> Opening:
         """Decide by this host's journal and by what can be read of the store: beyond that the window counts as open."""
@@ -332,11 +334,11 @@ class Books:
         else:
             decision = decide(question(self._prepared, found, earlier))
         if isinstance(decision, Refuse):
-            refusal = self._refusal(decision, found, fields)
+            refusal = self._refusal_entry(decision, found, fields)
             self._journal.write("run.refused", self._start.at_us, refusal)
         else:
             self._notice_off_schedule(found)
-            entry = self._start_fields(None, found, decision, fields)
+            entry = self._start_entry(None, found, decision, fields)
             self._journal.write("run.start", self._start.at_us, entry)
         return Opening(decision, found.window)
 
@@ -377,28 +379,6 @@ class Books:
         if due_us is not None and self._start.at_us < due_us - early_us(self._prepared.settings):
             self._voice(f"clock_stepped: the clock is before {rfc3339(due_us)}, the due of a run that has finished")
 
-    def _as_first_answered(self, store: Store, found: Answer, decision: Proceed) -> Answer:
-        """Return the window as the attempt before recorded it, and answer what that one covered too.
-
-        What is on record is never derived again: a merged window stays one when it is run once more.
-        """
-        before = store.run(decision.supersedes) if decision.supersedes else None
-        if before is None or found.expected is None:
-            return found
-        resolution = found.expected.resolution
-        merges = self._start.covers is not None and self._start.covers.start_us is not None
-        if before.window_key != resolution.window.key or merges:
-            return found
-        assert before.window_start_us is not None
-        assert before.due_us is not None
-        if before.covers_first_us is not None and before.covers_last_us is not None and self._start.covers is None:
-            covers = Covers(before.covers_first_us, before.covers_last_us, before.covers_count or 0, None)
-            self._start = self._start._replace(covers=covers)
-        window = resolution.window._replace(
-            start_us=before.window_start_us, due_us=before.due_us, label=before.label or resolution.window.label
-        )
-        return found._replace(expected=found.expected._replace(resolution=resolution._replace(window=window)))
-
     def _notice_off_schedule(self, found: Answer) -> None:
         """Remark where an open window is run so late that the daemon seems to go by another zone (time.md, rule 4)."""
         resolution = found.expected.resolution if found.expected else None
@@ -407,61 +387,21 @@ class Books:
             ago = span(self._start.intended_us - due_us)
             self._voice(f"off schedule: the latest due was {rfc3339(due_us)}, {ago} ago, and the next is nearer")
 
-    def _start_fields(
+    def _start_entry(
         self, number: int | None, found: Answer, decision: Proceed, fields: dict[str, Any]
     ) -> dict[str, Any]:
-        return {
-            **self._common(number, found),
-            "attempt": decision.attempt,
-            "supersedes": decision.supersedes,
-            "covers": _covers_fields(self._start),
-            "waited_s": self._start.waited_s,
-            "ended": [self._holder_fields(holder) for holder in self._start.ended],
-            **fields,
-            "remarks": self._voice.take(),
-        }
+        said = start_fields(self._start, number, found, decision, self._voice.masked)
+        return {**said, **fields, "remarks": self._voice.take()}
+
+    def _refusal_entry(self, refusal: Refuse, found: Answer, fields: dict[str, Any]) -> dict[str, Any]:
+        said = refusal_fields(self._start, found, refusal, self._voice.masked)
+        return {**said, **fields, "remarks": self._voice.take()}
 
     def _record_refusal(self, tx: Transaction, refusal: Refuse, found: Answer, fields: dict[str, Any]) -> None:
         if found.change and found.change["change"] == "registered":
             tx.append("job.changed", self._start.at_us, found.change)
-        entry = self._refusal(refusal, found, fields)
+        entry = self._refusal_entry(refusal, found, fields)
         tx.append("run.refused", self._start.at_us, {**entry, "number": tx.store.next_number()})
-
-    def _refusal(self, refusal: Refuse, found: Answer, fields: dict[str, Any]) -> dict[str, Any]:
-        return {
-            **self._common(None, found),
-            "why": refusal.why,
-            "because": self._voice.masked(refusal.because),
-            "returned": refusal.status,
-            "holder": self._holder_fields(refusal.holder) if refusal.holder else None,
-            **fields,
-            "remarks": self._voice.take(),
-        }
-
-    def _holder_fields(self, holder: Holder) -> dict[str, Any]:
-        fields = holder._asdict()
-        fields["started"] = rfc3339(fields.pop("started_us"))
-        fields["command"] = self._voice.masked(holder.command)
-        return fields
-
-    def _common(self, number: int | None, found: Answer) -> dict[str, Any]:
-        """Return what starts and refused starts have in common."""
-        start, expected = self._start, found.expected
-        late_s = (start.at_us - expected.resolution.window.due_us) / SECOND_US if expected else None
-        return {
-            "run_id": start.run_id,
-            "number": number,
-            "job": start.job,
-            "revision": found.revision,
-            "window": expected_fields(expected) if expected else None,
-            "late_s": late_s,
-            "trigger": start.trigger,
-            "reason": None if start.reason is None else self._voice.masked(start.reason),
-            "parent": start.parent,
-            "boot_id": start.boot_id,
-            "guard_pid": start.guard_pid,
-            "guard_start": start.guard_ticks,
-        }
 
     def _bring_over(self, tx: Transaction, *, tidy: bool = False) -> _BroughtOver:
         """Bring the journal into the ledger; with `tidy`, take over what dead guards left in run files too."""
@@ -509,27 +449,6 @@ class Books:
 
 def _never() -> bool:
     return False
-
-
-def _naming_uncertain(store: Store, refusal: Refuse) -> Refuse:
-    """Return the refusal of a held window with the cases that nobody knows about."""
-    run = store.run(refusal.earlier.run_id) if refusal.why == "held" and refusal.earlier else None
-    if run is None or not store.rows("items_told", start_seq=run.start_seq):
-        return refusal
-    from runguard.guard.earlier_cases import counted, named, uncertain_after
-
-    cases = uncertain_after(store, run)
-    if not cases:
-        return refusal
-    return refusal._replace(because=f"{refusal.because}; {counted(cases)}", aside=named(cases))
-
-
-def _covers_fields(start: Start) -> dict[str, Any] | None:
-    """Return the span of dues that a catch-up answers with one run, or None."""
-    if start.covers is None:
-        return None
-    first_us, last_us, windows, _ = start.covers
-    return {"first": rfc3339(first_us), "last": rfc3339(last_us), "count": windows}
 
 
 def _repeated(refused: InARow) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 
-from runguard.instant import from_rfc3339, rfc3339
+from runguard.instant import SECOND_US, from_rfc3339, rfc3339
 from runguard.model import Asked, Covers, Resolution, Revision, Schedule, Window
 from runguard.record import NamedTuple
 from runguard.schedule.windows import Timetable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from runguard.guard.answering import Answer
+    from runguard.guard.decide import Proceed, Refuse
     from runguard.model import Earlier, Holder
+
+    Masked = Callable[[str], str]
 
 GIVEN = (
     "RUNGUARD_RUN_ID",
@@ -106,6 +110,29 @@ def command_environ(start: Start, window: Window | None, attempt: int) -> dict[s
     return environ
 
 
+def start_fields(start: Start, number: int | None, found: Answer, decision: Proceed, masked: Masked) -> dict[str, Any]:
+    """Return what a `run.start` entry says of the start; its command and remarks come to it. `masked` masks secrets."""
+    return {
+        **_common_fields(start, number, found, masked),
+        "attempt": decision.attempt,
+        "supersedes": decision.supersedes,
+        "covers": _covers_fields(start.covers),
+        "waited_s": start.waited_s,
+        "ended": [_holder_fields(holder, masked) for holder in start.ended],
+    }
+
+
+def refusal_fields(start: Start, found: Answer, refusal: Refuse, masked: Masked) -> dict[str, Any]:
+    """Return the same of a `run.refused` entry."""
+    return {
+        **_common_fields(start, None, found, masked),
+        "why": refusal.why,
+        "because": masked(refusal.because),
+        "returned": refusal.status,
+        "holder": _holder_fields(refusal.holder, masked) if refusal.holder else None,
+    }
+
+
 def expected_fields(expected: Expected) -> dict[str, Any]:
     """Return a window as the ledger tells it: with the schedule, zone, policy and tzdata version actually used."""
     return {
@@ -165,3 +192,37 @@ def change_fields(job: str, change: str, revision: Revision | None) -> dict[str,
         "schedule": schedule_fields(schedule) if schedule else None,
         "after": rfc3339(revision.after_us) if revision else None,
     }
+
+
+def _common_fields(start: Start, number: int | None, found: Answer, masked: Masked) -> dict[str, Any]:
+    """Return what starts and refused starts have in common."""
+    expected = found.expected
+    late_s = (start.at_us - expected.resolution.window.due_us) / SECOND_US if expected else None
+    return {
+        "run_id": start.run_id,
+        "number": number,
+        "job": start.job,
+        "revision": found.revision,
+        "window": expected_fields(expected) if expected else None,
+        "late_s": late_s,
+        "trigger": start.trigger,
+        "reason": None if start.reason is None else masked(start.reason),
+        "parent": start.parent,
+        "boot_id": start.boot_id,
+        "guard_pid": start.guard_pid,
+        "guard_start": start.guard_ticks,
+    }
+
+
+def _holder_fields(holder: Holder, masked: Masked) -> dict[str, Any]:
+    fields = holder._asdict()
+    fields["started"] = rfc3339(fields.pop("started_us"))
+    fields["command"] = masked(holder.command)
+    return fields
+
+
+def _covers_fields(covers: Covers | None) -> dict[str, Any] | None:
+    """Return the span of dues that a catch-up answers with one run, or None."""
+    if covers is None:
+        return None
+    return {"first": rfc3339(covers.first_due_us), "last": rfc3339(covers.last_due_us), "count": covers.windows}
