@@ -77,6 +77,8 @@ def test_a_table_without_hazards() -> None:
         (b"60 * * * * x", ["unreadable"]),
         (b"@Daily x", ["unreadable"]),
         (b"* * * * *", ["unreadable"]),
+        (b"7- * * * * x", ["unreadable"]),
+        (b"*/2x * * * * x", ["unreadable"]),
         (b"MAILTO=", ["unreadable"]),
         (b"0 12 13 * 5 x", ["day-fields"]),
         (b"0 12 */2 * 1 x", ["day-fields"]),
@@ -90,6 +92,19 @@ def test_a_table_without_hazards() -> None:
         (b"0 12 * * * [ -x nowhere ] && nowhere", []),
         (b"0 12 * * * cd /srv && ./nowhere", []),
         (b"0 12 * * * if true; then nowhere; fi", ["path"]),
+        (b"0 12 * * * test -x /usr/bin/nowhere -a \\! -d /run/x && x && nowhere -q", []),
+        (b"0 12 * * * hash nowhere && nowhere", []),
+        (b"0 12 * * * nice -n 19 ionice -c3 nowhere x", ["path", "path", "path"]),
+        (b"0 12 * * * flock -n l -c 'x y'", ["path"]),
+        (b"0 12 * * * sh x -c nowhere", []),
+        (b"0 12 * * * PATH=/opt:$PATH nowhere", []),
+        (b"0 12 * * * export PATH=/opt; nowhere", []),
+        (b"0 12 * * * . /etc/profile; nowhere", []),
+        (b"0 12 * * * . /etc/profile; ./nowhere", ["path"]),
+        (b"0 12 * * * f() { x; }; f", []),
+        (b"0 12 * * * case a in b|c) x;; (d) y;; *) x;; esac", []),
+        (b"0 12 * * * case a in b) nowhere;; esac | tee", ["path", "pipeline"]),
+        (b"0,5,10,15,20,25,30,35,40,45,50,55 0,1,4,6,8,10,12,14,16,18,20,22 * * * x", ["gap", "fold"]),
         (b"0 12 * * * source /opt/env; x", ["not-sh"]),
         (b"0 12 * * * [[ a = b ]] && x", ["not-sh"]),
         (b"0 12 * * * x &> /dev/null", ["not-sh", "output-lost"]),
@@ -100,11 +115,23 @@ def test_a_table_without_hazards() -> None:
         (b"0 12 * * * sh -c 'x | tee log'", ["pipeline"]),
         (b"0 12 * * * bash -o pipefail -c 'x | tee log'", []),
         (b"0 12 * * * x || y", []),
+        (b"0 12 * * * echo a | mail", []),
+        (b"0 12 * * * (x; y) | tee", ["pipeline"]),
+        (b"0 12 * * * x | (y; x)", ["pipeline"]),
+        (b"0 12 * * * [ -x x ] && { x | tee; }", ["pipeline"]),
+        (b"0 12 * * * if x | grep -q y; then y; fi", ["path"]),
+        (b"0 12 * * * x | grep -q y || y", ["path"]),
+        (b"0 12 * * * x | grep y", ["path", "pipeline"]),
+        (b"0 12 * * * set -o pipefail; x | tee", ["not-sh"]),
+        (b"0 12 * * * bash -c 'set -o pipefail; x | tee'", []),
         (b"0 12 * * * x '|' y", []),
         (b"0 12 * * * x &", ["background"]),
         (b"0 12 * * * x && y", []),
         (b"0 12 * * * x > /dev/null 2>&1", ["output-lost"]),
         (b"0 12 * * * x >/dev/null 2>/dev/null", ["output-lost"]),
+        (b"0 12 * * * x >/dev/null 2>&1 && y", ["output-lost"]),
+        (b"0 12 * * * pidof x >/dev/null 2>&1 || x", ["path"]),
+        (b"0 12 * * * if ! test a >/dev/null 2>&1; then x; fi", []),
         (b"0 12 * * * x > /dev/null", []),
         (b"0 12 * * * x 2>/dev/null", []),
         (b"PATH=$PATH:/opt", ["variable"]),
@@ -196,6 +223,16 @@ def test_a_wild_schedule_in_a_gap_is_told_how_to_be_fixed() -> None:
 def test_what_really_happens_and_a_fix(line: bytes, happens: str, fix: str) -> None:
     [finding] = found(line + b"\n")
     assert (finding.happens, finding.fix) == (happens, fix)
+
+
+def test_a_line_without_a_command_is_fired_only_where_its_schedule_is_read() -> None:
+    [empty], [bad] = found(b"* * * * *\n"), found(b"60 * * * *\n")
+    assert empty.happens == "cron fires it, and an empty command runs"
+    assert bad.happens == "Debian's cron then runs no line of this table at all"
+
+
+def test_where_sh_is_bash_its_words_are_sh_too() -> None:
+    assert hazards(b"0 12 * * * [[ a = b ]] && x <<< y\n", host(sh_is_plain=False)) == []
 
 
 def test_a_last_line_without_a_newline() -> None:
@@ -304,6 +341,12 @@ def test_a_guarded_line_is_compared_with_the_configuration(options: bytes) -> No
     facts = host(configured=lambda job: Schedule("0 13 * * *", "Europe/London"))
     [finding] = found(b"0 12 * * * /opt/rg/runguard run -j x " + options + b"-- x\n", facts)
     assert finding.reason == "cron fires at '0 12 * * *', and the schedule in runguard.toml is '0 13 * * *'"
+
+
+@pytest.mark.parametrize("before", [b"cd / && ", b"A=b ", b"sh x "])
+def test_a_guard_behind_something_is_compared_too(before: bytes) -> None:
+    line = b"0 12 * * * " + before + b"/opt/rg/runguard run -j x -s '0 13 * * *' -- x\n"
+    assert hazards(line) == ["schedule-differs"]
 
 
 def test_two_lines_with_one_job() -> None:

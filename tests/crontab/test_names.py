@@ -33,6 +33,11 @@ from runguard.crontab.names import derive, unused
         (b"rm -f /tmp/x && /opt/l", "l"),
         (b"/opt/\xff\xfe", "job"),
         (b"exit 0", "job"),
+        (b"flock -n l -c '/opt/y | tee x'", "y"),
+        (b"bash -lc 'cd /x; ./do-it'", "do-it"),
+        (b"taskset -c 0 /opt/y", "y"),
+        (b"python3 -c 'import os'", "python3"),
+        (b"'/opt/x y' now", "x-y"),
     ],
 )
 def test_a_command_and_its_name(command: bytes, name: str) -> None:

@@ -120,6 +120,26 @@ def test_runguards_own_commands_need_no_guard() -> None:
     assert (wrapped(table), unwrap(table, USER).data) == (table, table)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        b"'runguard' run -j a x",
+        b"nice -n5 runguard run -j a x",
+        b"sh -c 'runguard run -j a x'",
+        b"a=$(runguard run -j a x)",
+    ],
+)
+def test_a_guard_in_other_words_is_one(command: bytes) -> None:
+    edited = wrap(b"1 2 * * * " + command + b"\n", USER)
+    assert (edited.changed, edited.already) == ([], 1)
+
+
+@pytest.mark.parametrize("command", [b"grep 'runguard run' log", b"echo runguard run", b"x # runguard run"])
+def test_what_only_speaks_of_a_guard_has_none(command: bytes) -> None:
+    edited = wrap(b"1 2 * * * " + command + b"\n", USER)
+    assert (len(edited.changed), edited.already) == (1, 0)
+
+
 def test_a_line_added_later_gets_a_name_of_its_own() -> None:
     once = wrapped(b"1 1 * * * /opt/send\n")
     assert wrapped(once + b"1 2 * * * send\n").splitlines()[1] == (

@@ -141,6 +141,7 @@ def _facts(
         is_account=functools.cache(host.is_account),
         configured=functools.cache(functools.partial(configured, environ, place.loaded)),
         took_s=functools.cache(took_s),
+        sh_is_plain=host.sh_is_plain(),
     )
 
 

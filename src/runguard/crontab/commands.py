@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from itertools import pairwise
 
-from runguard.crontab import words
+from runguard.crontab import names, pipes, words
 from runguard.crontab.hazards import Finding, Host, World
 from runguard.crontab.parse import Line, shown, unescaped
 from runguard.crontab.words import BOURNE, BUILTINS, Word
@@ -15,8 +15,6 @@ _LOST = re.compile(
     rb"(?:^|[\s;)])(?:&>>?\s*/dev/null|(?:1?>>?)\s*/dev/null\s+2>(?:&1|>?\s*/dev/null)|2>\s*/dev/null\s+1?>>?\s*(?:&2|/dev/null))"
 )
 _STRFTIME = re.compile(rb"%[-_0^#]?[A-Za-z]")
-_PIPEFAIL = re.compile(rb"\bpipefail\b")
-_SHELLS = (b"sh", b"bash", b"dash", b"ksh", b"zsh")
 # What bash and zsh know, and sh (dash on Debian, ash in BusyBox) does not.
 _BASH = "set SHELL=/bin/bash in the table"
 _NOT_SH = (
@@ -31,7 +29,12 @@ _NOT_SH = (
         "a word of bash",
         _BASH,
     ),
+    (re.compile(rb"(?:^|[;&|({]\s*)set\s+-[a-z]*o\s+pipefail"), "set -o pipefail", _BASH),
 )
+_ASKING = (b"-x", b"-e", b"-f", b"-v", b"which", b"type", b"hash")
+_SETS_PATH = re.compile(rb"PATH\+?=")
+# Programs that start the one behind their options, and leave it the PATH that they have.
+_STARTERS = frozenset(b"chronic chrt command cronic env exec flock ionice nice nohup setsid stdbuf timeout".split())
 _LISTED = 3  # programs of one line
 
 
@@ -59,18 +62,19 @@ def judge(line: Line, inner: bytes, host: Host, world: World) -> Iterator[Findin
         return  # that shell has words of its own
     command = (unescaped(inner) if daemon.percent else inner).rstrip(b"\r")
     try:
-        found = words.split(command)
+        found = words.without_patterns(words.split(command))
         if inner != line.command:
             yield from _programs(line, words.split(line.command)[:1], host, world)
     except words.Unclosed as error:
         if not line.stdin:  # else the % has been told of
             yield Finding(number, "not-sh", str(error), "the shell refuses the line: nothing runs", "close it")
         return
-    if world.shell.rpartition(b"/")[2] in (b"sh", b"dash", b"ash"):
-        yield from _not_sh(number, command, world)
+    name = world.shell.rpartition(b"/")[2]
+    if name in (b"dash", b"ash") or (name == b"sh" and host.sh_is_plain):
+        yield from _not_sh(number, command, host, world)
     yield from _programs(line, found, host, world)
-    yield from _pipes(number, command, found)
-    if _LOST.search(command):
+    yield from pipes.judge(number, command, found)
+    if _loses_output(command, found):
         yield Finding(
             number,
             "output-lost",
@@ -97,10 +101,24 @@ def _percent(line: Line, host: Host) -> Iterator[Finding]:
     )
 
 
-def _not_sh(number: int, command: bytes, world: World) -> Iterator[Finding]:
-    for pattern, what, fix in _NOT_SH:
+def _loses_output(command: bytes, found: list[Word]) -> bool:
+    """Tell whether a program's whole output is thrown away; not that of one that is asked for its status alone."""
+    for match in _LOST.finditer(command):
+        before = [word for word in found if word.end <= match.start() + 1]
+        after = next((word for word in found if word.start >= match.end() and word.operator), None)
+        program = [simple[0].text for simple in words.simple_commands(before)][-1:]
+        asked = program and (program[0] or b"").rpartition(b"/")[2] in pipes.ASKED
+        if not (asked and after is not None and (after.text in (b"&&", b"||") or pipes.is_condition(before))):
+            return True
+    return False
+
+
+def _not_sh(number: int, command: bytes, host: Host, world: World) -> Iterator[Finding]:
+    for pattern, what, fix in _NOT_SH if host.daemon.name != "busybox" else _NOT_SH[:-1]:  # its sh has pipefail
         if pattern.search(_outside_quotes(command)):
             happens = f"{world.shell.decode('utf-8', 'replace')} does not know {what}"
+            if what == "set -o pipefail":
+                happens += ", and ends there: nothing behind it runs"
             if what == "&>":
                 happens = "sh runs what stands before it in the background, without redirection, and is done at once"
             yield Finding(number, "not-sh", f"{what} is of bash, and cron starts sh", happens, fix)
@@ -110,17 +128,21 @@ def _programs(line: Line, found: list[Word], host: Host, world: World) -> Iterat
     """Tell of programs that are not found from a crontab."""
     told: list[str] = []
     moved = False  # into a directory that is not known here
+    own = {word.text for word, sign in pairwise(found) if sign.text == b"(" and sign.operator}  # functions
+    strange = any(_SETS_PATH.match(word.raw) for word in found)  # nor is its PATH
     for simple in words.simple_commands(found):
-        program = simple[0].text
-        if program == b"cd":
+        if simple[0].text == b"cd":
             moved = True
-        if program is None or program in BUILTINS or len(told) == _LISTED:
-            continue
-        name = program.decode("utf-8", "surrogateescape")
-        if name in told or (moved and "/" in name and not name.startswith("/")):
-            continue
-        why = host.why_not_found(name, world.path, line.user.decode("utf-8", "surrogateescape"))
-        if why and not _asked_for(found, program):
+        if simple[0].text in (b".", b"source", b"eval"):
+            strange = True
+        for program in _started(simple):
+            name = program.decode("utf-8", "surrogateescape")
+            unknown = strange if "/" not in name else moved and not name.startswith("/")
+            if unknown or program in BUILTINS or program in own or name in told or len(told) == _LISTED:
+                continue
+            why = host.why_not_found(name, world.path, line.user.decode("utf-8", "surrogateescape"))
+            if not why or _asked_for(found, program):
+                continue
             told.append(name)
             yield Finding(
                 line.number,
@@ -140,40 +162,25 @@ def _way_to_find(name: str, line: Line, host: Host) -> str:
     return "write its path whole, or set PATH in the table"
 
 
+def _started(simple: list[Word]) -> Iterator[bytes]:
+    """Yield the programs that a simple command starts: its first word, and what that one starts (`nice -n5 x`)."""
+    while simple and simple[0].text is not None:
+        program = simple[0].text
+        yield program
+        name = program.rpartition(b"/")[2]
+        if name not in _STARTERS or (name == b"command" and len(simple) > 1 and simple[1].raw.startswith(b"-")):
+            return
+        at = names.past_options(name.decode("latin-1", "replace"), simple, 1)
+        if simple[at - 1].raw.endswith(b"-c"):  # a whole command
+            return
+        simple = simple[at:]
+
+
 def _asked_for(found: list[Word], program: bytes) -> bool:
     """Tell whether the command looks first whether a program is there: `[ -x … ] &&`, `command -v …`."""
-    texts = [word.text for word in found]
-    return any(
-        text in (b"-x", b"-e", b"-f", b"-v") and texts[at + 1 : at + 2] == [program] for at, text in enumerate(texts)
-    )
-
-
-def _pipes(number: int, command: bytes, found: list[Word]) -> Iterator[Finding]:
-    for simple in words.simple_commands(found):  # sh -c '… | …'
-        texts = [word.text for word in simple]
-        if texts[0] and texts[0].rpartition(b"/")[2] in _SHELLS and b"-c" in texts[:-1] and b"pipefail" not in texts:
-            inner = texts[texts.index(b"-c") + 1]
-            with suppress(words.Unclosed):
-                yield from _pipes(number, inner or b"", words.split(inner or b""))
-    signs = [word.text for word in found if word.operator]
-    if (b"|" in signs or b"|&" in signs) and not _PIPEFAIL.search(command):
-        at = max(index for index, word in enumerate(found) if word.operator and word.text in (b"|", b"|&"))
-        last = found[at + 1].raw if at + 1 < len(found) else b""
-        yield Finding(
-            number,
-            "pipeline",
-            f"a pipeline: its status is that of its last command, {_shown(last)}",
-            "when one in front of it fails, cron and every guard see a success",
-            "runguard run … -- bash -o pipefail -c 'COMMAND', or with SHELL=/bin/bash: 'set -o pipefail; COMMAND'",
-        )
-    if found and found[-1].operator and found[-1].text == b"&":
-        yield Finding(
-            number,
-            "background",
-            "the command ends in &",
-            "the shell ends at once: its status and its end are not known",
-            "take the & off: cron does not wait for a line anyway",
-        )
+    name = program.rpartition(b"/")[2]
+    asked = (word.text for before, word in pairwise(found) if before.text in _ASKING)
+    return any(text is not None and text.rpartition(b"/")[2] == name for text in asked)
 
 
 def _outside_quotes(command: bytes) -> bytes:

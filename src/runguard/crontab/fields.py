@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from runguard.crontab.daemons import Daemon
+from runguard.crontab.daemons import Daemon, unread
 from runguard.schedule.cron import MACROS, Cron
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -17,7 +17,7 @@ FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
     ("month", 1, 12, _MONTHS),
     ("day of week", 0, 7, _WEEKDAYS),
 )
-_ITEM = re.compile(r"(\*|[A-Za-z0-9]+)(?:-([A-Za-z0-9]+))?(?:/([0-9]+))?")
+_ITEM = re.compile(r"(\*|[A-Za-z0-9]+)(?:-([A-Za-z0-9]+))?(?:/([A-Za-z0-9]+))?")
 
 
 Values = tuple[frozenset[int], ...]  # of the five fields, Sunday as 0
@@ -56,6 +56,13 @@ def read(schedule: str, daemon: Daemon) -> Reading:
     return Reading(tuple(found))
 
 
+def takes(schedule: bytes, daemon: Daemon) -> bool:
+    """Tell whether a daemon reads five fields, or an @name, whatever it makes of them."""
+    if schedule.startswith(b"@"):
+        return not unread(schedule, daemon)
+    return not read(schedule.decode("utf-8", "surrogateescape"), daemon).refused
+
+
 def _vixie(piece: str, index: int, *, strict: bool) -> set[int] | None:
     """Read a field as get_list of Vixie's cron: what stands behind the first item it can read is passed over."""
     _, low, high, names = FIELDS[index]
@@ -67,6 +74,8 @@ def _vixie(piece: str, index: int, *, strict: bool) -> set[int] | None:
             return None
         first, last, step = item.groups()
         at = item.end()
+        if step is not None and not step.isdigit():
+            return None
         if first == "*":
             if last is not None:
                 at = item.end(1)  # `*-5` is `*`
@@ -74,7 +83,7 @@ def _vixie(piece: str, index: int, *, strict: bool) -> set[int] | None:
             start, stop = low, high
         else:
             start, stop = _number(first, low, names), _number(last or first, low, names)
-            if last is None and piece[item.end(1) : item.end(1) + 1] == "/":
+            if last is None and piece[item.end(1) : item.end(1) + 1] in ("/", "-"):
                 return None
         if not _within(start, low, high) or not _within(stop, low, high):
             return None
@@ -100,7 +109,7 @@ def _busybox(piece: str, index: int, *, strict: bool) -> set[int] | None:  # noq
     values: set[int] = set()
     for item in piece.split(","):
         found = _ITEM.fullmatch(item)
-        if not found or (found[1] == "*" and found[2] is not None):
+        if not found or (found[1] == "*" and found[2] is not None) or not (found[3] or "0").isdigit():
             return None
         first, last, step = found.groups()
         if first == "*":

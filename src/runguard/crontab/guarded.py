@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from runguard import values
@@ -13,19 +14,28 @@ from runguard.crontab.parse import shown
 from runguard.crontab.words import Word
 from runguard.settings import QUIET, TABLE, Setting
 
-_MENTIONED = re.compile(rb"(?:^|[\s/;&|(])runguard['\"]?\s+['\"]?run(?:\s|$)")
+_MENTIONED = re.compile(rb"(?:^|[\s/;&|('\"`])runguard['\"]?\s+['\"]?run(?:['\"\s]|$)")
+_COMMAND_OPTION = re.compile(rb"-[a-z]*c")
 _OURS = re.compile(rb"[A-Za-z0-9_./+-]*/runguard\s|runguard\s")
 _LONG = {setting.option.encode(): setting for setting in TABLE if setting.is_option}
 _SHORT = {setting.short.encode(): setting for setting in TABLE if setting.short}
 
 
+# Programs that are told of `runguard run`, and start nothing.
+_HEARSAY = (b"echo", b"printf", b"logger", b"grep", b"egrep", b"pgrep", b"pkill", b"[", b"test")
+
+
 class Guarded(NamedTuple):
     """What stands between `runguard run` and the command. Offsets are those of the line's command."""
 
+    start: int  # where `runguard` stands: 0, but behind `nice`, `cd /x &&`, `A=b`
     options: Mapping[str, str | None]  # setting name → text; None where the shell has to expand it
     at: int  # where what is guarded begins; with `shell`, its one word
     shell: bool  # -c
     job: str | None  # its name, given or from the command; None where neither can be read
+
+
+NOT_FIRST = "it does not begin with runguard run"
 
 
 class Unreadable(ValueError):
@@ -33,8 +43,14 @@ class Unreadable(ValueError):
 
 
 def mentioned(command: bytes) -> bool:
-    """Tell whether `runguard run` stands anywhere in a command."""
-    return bool(_MENTIONED.search(command))
+    """Tell whether a command calls `runguard run`, itself or in a string for another shell."""
+    if b"runguard" not in command:
+        return False
+    try:
+        found = words.split(command)
+    except words.Unclosed:
+        return bool(_MENTIONED.search(command))
+    return _called(found) is not None or any(map(_is_told_to, [None, *found], found))
 
 
 def ours(command: bytes) -> bool:
@@ -51,7 +67,10 @@ def read(command: bytes) -> Guarded | None:
         found = words.split(command)
     except words.Unclosed as error:
         raise Unreadable(str(error)) from None
-    at = _after_run(found)
+    called = _called(found)
+    if called is None:
+        raise Unreadable(NOT_FIRST)
+    at = called + 2
     options: dict[str, str | None] = {}
     while at < len(found) and not found[at].operator and found[at].raw.startswith(b"-") and found[at].raw != b"-":
         word = found[at]
@@ -67,15 +86,26 @@ def read(command: bytes) -> Guarded | None:
     if at == len(found) or found[at].operator:
         raise Unreadable("it names no command")
     shell = "shell" in options
-    return Guarded(options, found[at].start, shell, _job(options, found[at:], shell))
+    return Guarded(found[called].start, options, found[at].start, shell, _job(options, found[at:], shell))
 
 
-def _after_run(found: list[Word]) -> int:
-    """Return the index of the first word after `runguard run`, where the line begins with it."""
-    texts = [word.text for word in found[:2]]
-    if len(texts) == 2 and texts[1] == b"run" and texts[0] and texts[0].rpartition(b"/")[2] == b"runguard":
-        return 2
-    raise Unreadable("it does not begin with runguard run")
+def _called(found: list[Word]) -> int | None:
+    """Return the index of `runguard` in the words of a command that calls `runguard run`."""
+    place = {word.start: index for index, word in enumerate(found)}
+    for simple in words.simple_commands(found):
+        if simple[0].text in _HEARSAY:
+            continue
+        for word, following in pairwise(simple):
+            if following.text == b"run" and (word.text or b"").rpartition(b"/")[2] == b"runguard":
+                return place[word.start]
+    return None
+
+
+def _is_told_to(option: Word | None, word: Word) -> bool:
+    """Tell whether a word is a command for another shell (`sh -c '…'`, `$(…)`) that calls `runguard run`."""
+    if word.text is None:
+        return bool(_MENTIONED.search(word.raw))
+    return option is not None and bool(_COMMAND_OPTION.fullmatch(option.raw)) and mentioned(word.text)
 
 
 def _option(word: Word, options: dict[str, str | None]) -> Setting | None:

@@ -33,7 +33,7 @@ def judge(line: Line, host: Host, world: World) -> Iterator[Finding]:
 
 
 def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Iterator[Finding]:
-    fields_ = shown(line.schedule)
+    fields_ = line.schedule.decode("utf-8", "surrogateescape")
     given = [("its --schedule", found.options["schedule"])] if "schedule" in found.options else []
     configured = None if found.job is None else host.configured(found.job)
     if configured is not None:
@@ -54,7 +54,7 @@ def _schedule(line: Line, found: Guarded, fires: Cron | None, host: Host) -> Ite
             yield Finding(
                 line.number,
                 "schedule-differs",
-                f"cron fires at '{fields_}', and {where} is '{text}'",
+                f"cron fires at '{shown(line.schedule)}', and {where} is '{text}'",
                 "windows are expected that no start answers, and starts answer windows that they were not meant for",
                 f"make them equal: '{fields_}'",
             )

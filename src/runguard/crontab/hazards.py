@@ -61,6 +61,7 @@ class Host(NamedTuple):
     is_account: Callable[[str], bool]
     configured: Callable[[str], Schedule | None]  # of a job, by runguard.toml
     took_s: Callable[[str, str], Sequence[float]]  # (job, user or "") → how long its latest runs took, newest first
+    sh_is_plain: bool = True  # /bin/sh knows no more than POSIX and dash do
 
 
 class World(NamedTuple):

@@ -55,6 +55,11 @@ def is_account(name: str) -> bool:
     return True
 
 
+def sh_is_plain(program: str = "/bin/sh") -> bool:
+    """Tell whether sh is dash or the like, and not bash or another one that knows more under that name."""
+    return not os.path.basename(os.path.realpath(program)).startswith(("bash", "zsh", "ksh", "mksh", "yash"))
+
+
 def account() -> str:
     """Return the name of our own account, or its number where it has none."""
     try:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from runguard.crontab import commands, guarded, guards, places, timing, wrap
+from runguard.crontab import commands, fields, guarded, guards, places, timing, wrap
 from runguard.crontab.hazards import HAZARDS, Finding, Host, Table, World
 from runguard.crontab.parse import Line, shown, unescaped
 from runguard.errors import ScheduleError
@@ -78,7 +78,7 @@ def _broken(line: Line, host: Host) -> Finding:
     text = shown(line.text)
     if host.daemon.name == "busybox":
         happens = f"{host.daemon.title} passes over it"
-    elif line.why.startswith("it has no command"):
+    elif line.why.startswith("it has no command") and fields.takes(line.schedule, host.daemon):
         happens = "cron fires it, and an empty command runs"
     elif host.daemon.all_or_nothing:
         happens = f"{host.daemon.title} then runs no line of this table at all"

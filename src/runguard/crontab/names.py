@@ -14,13 +14,15 @@ _SUFFIXES = (".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js", ".cron")
 _CASUAL = frozenset(
     {"echo", "printf", "cat", "cp", "mv", "rm", "mkdir", "touch", "date", "sleep", "run-parts", "anacron"}
 )
+_TOLD = ("sh", "bash", "dash", "ash", "ksh", "zsh", "su", "runuser", "flock")
+_TEXTS = {"python": (b"-c",), "perl": (b"-e", b"-E"), "ruby": (b"-e",), "node": (b"-e",), "php": (b"-r",)}
 _SOURCING = (b".", b"source")
 _TRANSPARENT = (*_SOURCING, b"exec", b"command", b"echo", b"printf")
 
 # Options of programs that start another one whose argument is the next word, and how many words come before it.
 _DRESSERS = {
     "sudo": ("ughpCDRTr", 0), "doas": ("uC", 0), "su": ("sgGw", 1), "runuser": ("ugGs", 0), "nice": ("n", 0),
-    "ionice": ("cnpPu", 0), "chrt": ("TPD", 1), "taskset": ("", 1), "timeout": ("sk", 1), "flock": ("wEc", 1),
+    "ionice": ("cnpPu", 0), "chrt": ("TPD", 1), "taskset": ("", 1), "timeout": ("sk", 1), "flock": ("wE", 1),
     "env": ("uCS", 0), "setpriv": ("", 0), "chroot": ("", 1), "systemd-run": ("puEMHtG", 0), "stdbuf": ("ioe", 0),
     "time": ("fo", 0), "xargs": ("IiLlnPsdEa", 0), "python": ("WXQ", 0), "perl": ("IMm", 0), "php": ("dcz", 0),
     "ssh": ("bcDEeFIiJLlmOopQRSWwB", 1), "docker": ("", 0), "java": ("", 0),
@@ -84,28 +86,43 @@ def _of(simple: Sequence[Word]) -> str:
         if program != "run-parts" and not _dresses(program):
             return name
         first = first or name
-        at = _past_options(program, simple, at)
-        if at < len(texts) and texts[at - 1] == b"-c":
+        at = past_options(program, simple, at)
+        if at < len(texts) and _is_told(program, texts[at - 1]):
             inner = texts[at]
             return (derive(inner) if inner else "") or first
     return first
 
 
 def _dresses(program: str) -> bool:
+    return bool(_valid(program)) and _is_of_many(_valid(program))
+
+
+def _is_of_many(name: str) -> bool:
     try:
-        values.job_name_of([program], shell=False)
+        values.job_name_of([name], shell=False)
     except ValueError:
         return True
     return False
 
 
-def _past_options(program: str, simple: Sequence[Word], at: int) -> int:
-    """Return where, behind the options of a program that starts another one, that one's name stands."""
-    letters, leading = _DRESSERS.get(program.rstrip("0123456789."), ("", 0))
+def _is_told(program: str, option: bytes | None) -> bool:
+    """Tell whether a program takes the next word for a command that a shell reads."""
+    return program in _TOLD and bool(re.fullmatch(rb"-[a-z]*c", option or b""))
+
+
+def past_options(program: str, simple: Sequence[Word], at: int) -> int:
+    """Return where, behind the options of a program that starts another one, that one's name stands.
+
+    Behind `-c` it is a whole command, of `sh`, `su` or `flock`; an interpreter given its text (`perl -e`) starts none.
+    """
+    plain = program.rstrip("0123456789.")
+    letters, leading = _DRESSERS.get(plain, ("", 0))
     while at < len(simple):
         text = simple[at].text or b""
-        if text in (b"-c", b"-m") and not letters.count("c"):
-            return at + 1  # a command as one word; a module by name
+        if _is_told(program, text) or (text == b"-m" and plain == "python"):
+            return at + 1
+        if text in _TEXTS.get(plain, ()):
+            return len(simple)
         if text == b"-":  # su - USER
             at += 1
         elif text.startswith(b"-"):

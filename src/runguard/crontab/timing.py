@@ -31,7 +31,7 @@ def judge(line: Line, host: Host, zone: Zone | None, policy: str) -> Iterator[Fi
     """Yield the hazards of a job's schedule. `zone` is that of its daemon, None where it is not known."""
     if line.schedule == b"@reboot" and host.daemon.macros:
         return
-    text = shown(line.schedule)
+    text = line.schedule.decode("utf-8", "surrogateescape")
     daemon = host.daemon
     if text.startswith("@") and (not daemon.macros or text not in cron.MACROS):
         yield _unknown_name(line, text, daemon)
@@ -46,15 +46,15 @@ def judge(line: Line, host: Host, zone: Zone | None, policy: str) -> Iterator[Fi
         yield Finding(
             line.number,
             "unreadable",
-            f"{daemon.title} does not read the {reading.refused} of '{text}'",
+            f"{daemon.title} does not read the {reading.refused} of '{shown(line.schedule)}'",
             _lost(daemon),
             f"write what it reads: {_plain(fields.values_of(ours))}",
         )
         return
     if reading.values != fields.values_of(ours):
-        yield _otherwise(line, text, reading, daemon, f"'{text}': not what it seems")
+        yield _otherwise(line, text, reading, daemon, f"'{shown(line.schedule)}': not what it seems")
         return
-    yield from _day_fields(line, text, ours, daemon)
+    yield from _day_fields(line, ours, daemon)
     if zone is not None:
         yield from _changes(line, text, ours, host, zone, policy)
 
@@ -65,14 +65,14 @@ def _unknown_name(line: Line, text: str, daemon: Daemon) -> Finding:
         return Finding(
             line.number,
             "unreadable",
-            f"{daemon.title} does not know '{text}'",
+            f"{daemon.title} does not know '{shown(line.schedule)}'",
             _lost(daemon),
             f"write {text.lower()}" if plain else f"write five fields, or one of {' '.join(cron.MACROS)} @reboot",
         )
     return Finding(
         line.number,
         "never-fires",
-        f"{daemon.title} knows no '{text}'",
+        f"{daemon.title} knows no '{shown(line.schedule)}'",
         "the one of Debian 12 dies of such a line (segmentation fault), and others pass over it",
         f"write '{plain}'" if plain else "start it at boot by other means",
     )
@@ -81,7 +81,7 @@ def _unknown_name(line: Line, text: str, daemon: Daemon) -> Finding:
 def _refused_by_us(line: Line, text: str, error: ScheduleError, daemon: Daemon) -> Finding:
     """Tell of a schedule that runguard does not read, with what the daemon makes of it."""
     place = f"{error.field}, " if error.field else ""
-    reason = f"'{text}': {place}{error.why.partition(';')[0]}"
+    reason = f"'{shown(line.schedule)}': {place}{error.why.partition(';')[0]}"
     reading = fields.read(text, daemon)
     if not reading.refused and "no such date" in error.why:
         return Finding(line.number, "never-fires", reason, "it never fires", "write a date that comes")
@@ -113,7 +113,7 @@ def _otherwise(line: Line, text: str, reading: Reading, daemon: Daemon, reason: 
     return Finding(line.number, "never-fires", reason, happens, fix)
 
 
-def _day_fields(line: Line, text: str, ours: Cron, daemon: Daemon) -> Iterator[Finding]:
+def _day_fields(line: Line, ours: Cron, daemon: Daemon) -> Iterator[Finding]:
     """Tell how two restricted day fields are joined."""
     days, weekdays = len(ours.days) < 31, len(ours.weekdays) < 7
     if not (days and weekdays):
@@ -122,7 +122,7 @@ def _day_fields(line: Line, text: str, ours: Cron, daemon: Daemon) -> Iterator[F
         yield Finding(
             line.number,
             "day-fields",
-            f"'{text}' restricts the day of month and the day of week",
+            f"'{shown(line.schedule)}' restricts the day of month and the day of week",
             "it fires on days that match either, not both",
             'keep one of the two; test the other in the command: [ "$(date +\\%u)" = 1 ] && …',
         )
@@ -131,7 +131,7 @@ def _day_fields(line: Line, text: str, ours: Cron, daemon: Daemon) -> Iterator[F
     yield Finding(
         line.number,
         "day-fields",
-        f"the {field} of '{text}' is restricted and begins with *",
+        f"the {field} of '{shown(line.schedule)}' is restricted and begins with *",
         "it fires only on days that match both; with a number in front it would be either",
         'keep one of the two; test the other in the command: [ "$(date +\\%u)" = 1 ] && …',
     )
@@ -156,7 +156,7 @@ def _changes(line: Line, text: str, ours: Cron, host: Host, zone: Zone, policy: 
         yield Finding(
             line.number,
             "not-every-hour",
-            f"'{text}' names every hour, and not by *",
+            f"'{shown(line.schedule)}' names every hour, and not by *",
             f"{host.daemon.title} takes it for fixed times: {_told(both)}",
             f"write * for the hour: {' '.join(_with_star(text))}",
             tuple(at for at, _ in both),
@@ -167,7 +167,7 @@ def _changes(line: Line, text: str, ours: Cron, host: Host, zone: Zone, policy: 
             yield Finding(
                 line.number,
                 hazard,
-                _why(hazard, text, ours, zone),
+                _why(hazard, line, ours, zone),
                 _told(changes),
                 _fix(ours, policy),
                 tuple(at for at, _ in changes),
@@ -191,11 +191,11 @@ def _as_cron(said: str) -> str:
     return said
 
 
-def _why(hazard: str, text: str, ours: Cron, zone: Zone) -> str:
+def _why(hazard: str, line: Line, ours: Cron, zone: Zone) -> str:
     what = "do not exist" if hazard == "gap" else "come twice"
     happens = "nothing is made up for" if hazard == "gap" else "it fires each time"
     wild = f", and its minute or hour begins with *, so that {happens}" if ours.wild else ""
-    return f"times of '{text}' {what} in {zone.name}{wild}"
+    return f"times of '{shown(line.schedule)}' {what} in {zone.name}{wild}"
 
 
 def _fix(ours: Cron, policy: str) -> str:

@@ -87,7 +87,7 @@ def simple_commands(words: Sequence[Word]) -> Iterator[list[Word]]:
         elif word.operator:
             if current:
                 yield current
-            current = []
+            current, target = [], False
         elif target:
             target = False
         elif not current and (word.text in _OPENING or _ASSIGNMENT.match(word.raw)):
@@ -96,6 +96,29 @@ def simple_commands(words: Sequence[Word]) -> Iterator[list[Word]]:
             current.append(word)
     if current:
         yield current
+
+
+def without_patterns(words: Sequence[Word]) -> list[Word]:
+    """Return the words without the patterns of `case … in`, where | is no pipe."""
+    kept: list[Word] = []
+    open_cases = 0
+    pattern = False
+    for at, word in enumerate(words):
+        if pattern:
+            pattern = word.text not in (b")", b"esac")
+            open_cases -= word.text == b"esac"
+            if word.text == b")":
+                kept.append(word)  # it parts what is before and behind
+            continue
+        kept.append(word)
+        if word.text == b"in" and [each.text for each in words[max(at - 2, 0) : at]][:1] == [b"case"]:
+            open_cases += 1
+            pattern = True
+        elif word.text == b"esac" and open_cases:
+            open_cases -= 1
+        elif word.operator and word.text == b";;" and open_cases:
+            pattern = True
+    return kept
 
 
 def _word(command: bytes, start: int) -> Word:

@@ -118,12 +118,12 @@ def wrap(data: bytes, form: Form, taken: Collection[str] = ()) -> Edited:
 
 
 def bared(command: bytes, shell: bytes) -> bytes:
-    """Return what a command guards, as it would stand without runguard; itself, where it guards nothing.
+    """Return what a command guards, as it would stand without runguard; itself, where it does not begin with a guard.
 
     `shell` is what cron gives the line. Raises guarded.Unreadable.
     """
     found = guarded.read(command)
-    return command if found is None else _bared(command, found, shell)
+    return command if found is None or found.start else _bared(command, found, shell)
 
 
 def unwrap(data: bytes, form: Form) -> Edited:
@@ -263,6 +263,8 @@ def _is_simple(command: bytes, shell: bytes) -> bool:
 
 def _bared(command: bytes, found: guarded.Guarded, shell: bytes) -> bytes:
     """Return what is guarded, as it stood before. Raises Unreadable."""
+    if found.start:
+        raise guarded.Unreadable(guarded.NOT_FIRST)
     rest = command[found.at :]
     if found.shell:
         return _unquoted(rest)
