@@ -8,6 +8,7 @@
     ├── StoreError         74   the store cannot be read or written; `run` falls back to the journal
     │   └── NothingRecordedError   there is no store yet
     ├── OutputError        74   our own stdout cannot be written
+    ├── RefusedError       75   what was asked must not be done while something else is under way
     ├── CrontabError        2   a crontab cannot be read or taken apart; 74 not written; 75 changed meanwhile
     ├── SpawnError    125-127   the command could not be started
     ├── ScheduleError       2   text that is no schedule, with field and position; `run` goes on without a window
@@ -84,6 +85,12 @@ class CrontabError(RunguardError):
     def __init__(self, message: str, status: int = 2) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RefusedError(RunguardError):
+    """What was asked must not be done while something else is under way."""
+
+    status = 75
 
 
 class SpawnError(RunguardError):

@@ -271,5 +271,6 @@ REFUSED = [
         environ={"RUNGUARD_STATE_DIR": "state"}),
     Bad(("history", "--store", "{dir}/text"),
         "store {dir}/text: the file is corrupt or no SQLite database (file is not a database); nothing was repaired;"
-        " keep the file for the record", 74, files={"text": "this is no database, only text\n" * 99}),
+        " restore a copy, or: runguard doctor --recover --reason TEXT", 74,
+        files={"text": "this is no database, only text\n" * 99}),
 ]  # fmt: skip

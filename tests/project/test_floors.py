@@ -88,9 +88,11 @@ FLOORS = {
     "guard.retrying": 3,
     "guard.steps": 3,
     "guard.telling": 3,
+    "guard.tidying": 3,
     "guard.writing": 3,
     # 4: the order of steps
     "guard.anchoring": 4,
+    "guard.recovering": 5,
     "guard.books": 4,
     "guard.flow": 4,
     "evidence.verify": 4,

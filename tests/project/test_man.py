@@ -23,6 +23,7 @@ from runguard.evidence.tally import Tally
 from runguard.guard.start import GIVEN
 from runguard.model import OUTCOMES, REFUSALS, VERDICTS
 from runguard.report import metrics
+from runguard.report.doctor.checks import CHECKS
 from runguard.schedule.policy import POLICIES
 from runguard.settings import TABLE, Setting
 from shell import Shell
@@ -33,7 +34,7 @@ RUNGUARD = (ROOT / "man" / "runguard.1").read_text()
 EVIDENCE = (ROOT / "man" / "runguard-evidence.7").read_text()
 TOML = (ROOT / "man" / "runguard.toml.5").read_text()
 COMMANDS = commands.build().commands
-QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "explain", "ping", "lint")
+QUERIES = ("history", "show", "windows", "missing", "status", "check", "next", "explain", "ping", "lint", "doctor")
 CHOICES = [setting for setting in TABLE if setting.choices]
 NAME = attrgetter("name")
 
@@ -285,6 +286,19 @@ def test_the_manual_names_exactly_the_keys_of_a_standing(shell: Shell) -> None:
     expected = [list(told), list(told["reasons"][0]), *map(list, parts), list(told["running"][0])]
     named = [listed(line) for line in lists(of_status)]
     assert sorted(named[:-1]) == sorted(expected)  # the last is of pings that were not delivered
+
+
+def test_the_manual_names_exactly_the_checks_of_doctor() -> None:
+    checks, _ = section(RUNGUARD, "DOCTOR").split("\n.El\n", 1)
+    named = [name for line in re.findall(r"^\.It Li (.*)$", checks, re.MULTILINE) for name in line.split(" , ")]
+    assert named == list(CHECKS)
+
+
+def test_the_manual_names_the_keys_of_what_doctor_finds(shell: Shell) -> None:
+    found = json.loads(shell("doctor", "--json").stdout)
+    steps = json.loads(shell("doctor", "--recover", "--reason", "test", "--json").stdout)
+    of_checks, _, of_steps = lists(section(RUNGUARD, "DOCTOR"))[-3:]
+    assert [list(found[0]), list(steps[0])] == [listed(of_checks), listed(of_steps)]
 
 
 def lists(text: str) -> list[str]:

@@ -28,6 +28,7 @@ from runguard.instant import SECOND_US
 from runguard.model import Asked, Covers
 from runguard.printable import line
 from runguard.settings import Request, Settings, request
+from runguard.store import recoveries
 from runguard.store.database import ReadOnlyStore
 
 TEXT = """Run the windows of JOB that nobody answered: oldest first, one at a time, each with its own window.
@@ -93,6 +94,7 @@ def catchup(
         found = list(_missing(records, job, expected, settings, now_us, ends))
         found, overdue = _worth_running(found, settings, now_us)
         chosen = command_for(records, settings, job, command) if found else None
+        _say_what_is_lost(records, job, found)
     if overdue:
         names = f"{job}@{overdue[0].window.key}" if overdue[0].window else job
         say(f"{job}: {len(overdue)} windows are past their deadline and left; runguard rerun {names} --reason TEXT")
@@ -127,6 +129,14 @@ def _missing(
     last_us = min(now_us - grace_us, now_us if until_us is None else until_us)
     for gap in missing(expected.succession, records, job, first_us, last_us, 0):
         yield expected.ask(gap.window, "catch-up")
+
+
+def _say_what_is_lost(records: ReadOnlyStore, job: str, found: list[Asked]) -> None:
+    """Say that some of the windows may have been answered after all."""
+    lost = recoveries.look(records)
+    doubts = [doubt for asked in found if asked.window and (doubt := lost.over(asked.window.due_us))]
+    if doubts:
+        say(f"{job}: {len(doubts)} of these windows may have been answered: {doubts[0]}")
 
 
 def _worth_running(found: list[Asked], settings: Settings, now_us: int) -> tuple[list[Asked], list[Asked]]:

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import shell_complete
 
 from runguard import __version__, values
-from runguard.cli.options import HELP, write_statuses
+from runguard.cli.options import COMPLETION, HELP, write_statuses
 from runguard.errors import UsageError
 
 TEXT = """Put runguard run in front of a crontab command, and every window gets exactly one answer."""
@@ -22,13 +22,17 @@ STATUSES = (
         "missing: there are such windows; catchup: a run failed, or windows are left; check: warning;"
         " verify: something was found; explain, export: the record is damaged; prune: told not to;"
         " item: lines that are no entries;"
-        " ping: something is undelivered; lint: there are hazards",
+        " ping: something is undelivered; lint: there are hazards; doctor: something is wrong",
     ),
     ("2", "usage, or a name that does not exist; check: critical"),
     ("3", "check: unknown"),
     ("70", "a bug in runguard"),
     ("74", "the store cannot be read or written, or a crontab not written"),
-    ("75", "refused: another run, or another catchup, is under way; wrap, unwrap: the crontab was changed meanwhile"),
+    (
+        "75",
+        "refused: another run, or another catchup, is under way; wrap, unwrap: the crontab was changed meanwhile;"
+        " doctor: a run lives",
+    ),
     ("78", "a mistake in the configuration, with its file and line"),
 )
 
@@ -61,9 +65,9 @@ NAMES = (
     "lint",
     "wrap",
     "unwrap",
+    "doctor",
+    "completion",
 )
-
-COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `_RUNGUARD_COMPLETE=bash_source runguard` prints
 
 
 class Group(click.Group):
@@ -93,10 +97,10 @@ def call(arguments: Sequence[str], environ: dict[str, str]) -> int:
 
 
 def _call(arguments: Sequence[str], environ: dict[str, str]) -> int:
-    known = COMPLETION not in environ and arguments[:1] and arguments[0] in NAMES
-    group = build((arguments[0],) if known else NAMES)  # to load all the others would double its time
     if COMPLETION in environ:
-        return shell_complete(group, {}, "runguard", COMPLETION, environ[COMPLETION])
+        return _complete(environ)
+    known = arguments[:1] and arguments[0] in NAMES
+    group = build((arguments[0],) if known else NAMES)  # to load all the others would double its time
     if not arguments:
         raise UsageError("no command is given (runguard -h lists them)")
     try:
@@ -111,6 +115,16 @@ def _call(arguments: Sequence[str], environ: dict[str, str]) -> int:
     except click.ClickException as error:
         raise UsageError(_sentence(error, arguments)) from None
     return answer if isinstance(answer, int) else 0
+
+
+def _complete(environ: dict[str, str]) -> int:
+    """Answer a shell that asks for words, or for the script that asks."""
+    from runguard.cli import completing
+
+    words = environ.get("COMP_WORDS", "").split()
+    group = build((words[1],) if len(words) > 2 and words[1] in NAMES else NAMES)
+    completing.attach(group)
+    return shell_complete(group, {"obj": environ}, "runguard", COMPLETION, environ[COMPLETION])
 
 
 def build(names: Sequence[str] = NAMES) -> click.Group:

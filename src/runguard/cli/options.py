@@ -19,6 +19,7 @@ else:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 FORMATS = ("table", "json", "jsonl", "csv")
+COMPLETION = "_RUNGUARD_COMPLETE"  # set by the script that `runguard completion` prints
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 

@@ -40,6 +40,7 @@ OUTCOME_COLOURS = {
     "warning": "yellow",
     "critical": "bold red",
     "unknown": "magenta",
+    "fault": "bold red",
 }
 
 
@@ -293,3 +294,18 @@ def steps(title: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def working(title: str) -> Iterator[Callable[[int], None]]:
+    """Give a function that counts what is done of work whose end is not known, on a terminal's stderr only."""
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if done // 1_000 != (done - count) // 1_000:
+            sys.stderr.write(f"{title}: {done:,} \r")  # what is printed next takes its place
+            sys.stderr.flush()
+
+    yield advance if sys.stderr.isatty() else lambda _: None

@@ -19,6 +19,7 @@ from runguard.evidence.chain import Finding
 from runguard.evidence.verify import Report, Since, Trusted
 from runguard.guard import anchoring, host
 from runguard.instant import SECOND_US
+from runguard.printable import line
 from runguard.settings import Settings
 from runguard.store.database import ReadOnlyStore
 from runguard.store.sqlite import open_reader, open_store
@@ -39,7 +40,7 @@ STATUSES = (
 )
 COLUMNS = (Column("VERDICT"), Column("FOUND"), Column("WHAT", wrap=True))
 FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "records", "findings",
-          "removed")  # fmt: skip
+          "removed", "breaks")  # fmt: skip
 
 
 @click.command("verify", cls=Command, help=TEXT, short_help="Verify the record.", statuses=STATUSES)
@@ -81,7 +82,7 @@ def verify(
     emit(form or "table", _rows(report, windows), COLUMNS, FIELDS)
     if form in (None, "table"):
         texts = [each.text for each in (*report.findings, *windows)]
-        page(f"  {text}" for text in (*texts, *(each.text for each in report.removed)))
+        page(f"  {line(text)}" for text in (*texts, *(each.text for each in report.removed), *report.breaks))
     _note(environ, place, settings, report, now_us)
     return 1 if report.findings or windows else 0
 
@@ -155,7 +156,8 @@ def _rows(report: Report, windows: tuple[Finding, ...]) -> Iterator[Row]:
         found = "ok" if not findings else f"{len(findings)} found"
         said = what if not findings or verdict == "integrity" else "not every expected window is answered"
         gone = [each._asdict() for each in report.removed] if verdict == "integrity" else []
-        row = {"verdict": verdict, "ok": not findings, **facts, "findings": told, "removed": gone}
+        breaks = list(report.breaks) if verdict == "integrity" else []
+        row = {"verdict": verdict, "ok": not findings, **facts, "findings": told, "removed": gone, "breaks": breaks}
         yield Row(row, (verdict, found, said))
 
 

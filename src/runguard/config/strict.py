@@ -36,6 +36,23 @@ def load(environ: Mapping[str, str], *, system_file: str = SYSTEM_FILE) -> Loade
     return Loaded(tuple(files))
 
 
+def mistakes(environ: Mapping[str, str], *, system_file: str = SYSTEM_FILE) -> Iterator[str]:
+    """Yield every mistake in the files, each with its place, as `load` words the first of them. Raises nothing."""
+    for path, required in sources(environ, system_file):
+        try:
+            data = decode(path, read(path)[1])
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if required:
+                yield missing(path, error)
+        except OSError as error:
+            yield f"{path}: {error.strerror}"
+        except ValueError as error:
+            yield str(error)
+        else:
+            found = [(place(path, keys), f"{dotted(*keys)}: {why}") for keys, why in _mistakes(data)]
+            yield from (where + why for where, why in sorted(found, key=lambda each: _line(each[0])))
+
+
 def _mistakes(data: dict[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield (keys, why) of everything that is wrong in a file."""
     yield from _table((), data)

@@ -12,6 +12,7 @@ from runguard.evidence.found import Asked, Found
 from runguard.evidence.quoting import Quotes
 from runguard.evidence.ran import Facts
 from runguard.instant import rfc3339
+from runguard.store import recoveries
 from runguard.store.reads import Reader
 
 
@@ -44,6 +45,7 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
         "unknown": [
             *unknown.about(touches, runs, found.pieces, found.files, found.unread, asked.journaled),
             *unknown.of_pruned([(*row,) for row in reader.rows("pruned", what="cases")]),
+            *unknown.of_recovered(recoveries.read(reader).losses()),
         ],
         "damage": quotes.damage,
     }

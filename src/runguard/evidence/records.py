@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -33,7 +33,13 @@ class Tellings:
         self.by_run: dict[str, list[Telling]] = {}
 
     def read(self, seq: int, line: bytes) -> None:
-        """Take up what a line says; one that says nothing of them costs nothing."""
+        """Take up what a line says; one that says nothing of them costs nothing, and a damaged one is told as such."""
+        try:
+            self._read(seq, line)
+        except (ValueError, KeyError, TypeError):
+            return
+
+    def _read(self, seq: int, line: bytes) -> None:
         if b'"items":{' in line:
             told = json.loads(line)
             said = told["items"]
@@ -50,6 +56,11 @@ class Tellings:
                 continue
             for (line,) in store.unjudged("line_at", seq=run.finish_seq):
                 self.read(run.finish_seq or 0, bytes(line))
+
+    def leave_out(self, runs: Collection[str]) -> None:
+        """Forget what is said of these runs: a recovery has named their case entries as not whole."""
+        for run_id in runs:
+            self.by_run.pop(run_id, None)
 
 
 def compare(
@@ -159,10 +170,19 @@ def _misfiled(run_id: str, first: int, found: list[tuple[int, str, str, bytes]])
     for number, case, said, line in found:
         if case.encode() in line and b'"%s"' % said.encode() in line:
             continue
-        item: dict[str, Any] = json.loads(lists.item_of(line))
+        item = _parsed(line)
         word = item.get("result") if item.get("phase") == "result" else item.get("phase")
         if (item.get("case"), word) != (case, said):
             yield Finding("records", None, f"run {run_id}: case entry {number - first} is filed as another than it is")
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """Return what a record says; nothing where it cannot be read any more."""
+    try:
+        found = json.loads(lists.item_of(line))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _rejected(store: ReadOnlyStore, run_id: str, start_seq: int, last: Telling) -> Iterator[Finding]:

@@ -55,6 +55,10 @@ class Removals:
             self.counts[seq] += 1
         return seq
 
+    def redacts(self, number: int) -> bool:
+        """Tell whether the record with this number was redacted."""
+        return number in self._redacted
+
     def looked_up(self) -> Iterator[Removed]:
         """Yield, for each entry, how many records it has removed of those that were looked up."""
         for seq, count in sorted(self.counts.items()):

@@ -69,6 +69,9 @@ def _did(told: Facts) -> str:
         case "defect":
             reference = f" ({told['reference']})" if told.get("reference") else ""
             return f"noted a known fault of {about(told)}{reference}"
+        case "recovery":
+            lost = ", ".join(f"{first} to {last}" if first < last else str(first) for first, last in told["lost"])
+            return f"recovered a damaged store; entries lost: {lost or 'none'} ({told['why']})"
     return f"wrote {told['kind']}"
 
 

@@ -58,6 +58,13 @@ def of_pruned(pruned: Sequence[tuple[int, int, int, int, int | None]]) -> Iterat
         yield _fact("pruned", text, None, [seq])
 
 
+def of_recovered(lost: Iterable[tuple[int, str]]) -> Iterator[Facts]:
+    """Yield that entries were lost with a damaged store, whoever they were about: what, by the entry that names it."""
+    for seq, what in lost:
+        text = f"{what} with a damaged store: whether that named this case is not known"
+        yield _fact("recovered", text, None, [seq])
+
+
 def name(run: Facts) -> str:
     """Return how a run, or what names one, is called: by its number, or by its id where it has none yet."""
     number = run["run"] if "run" in run else run["number"]

@@ -19,8 +19,10 @@ from runguard.evidence.forgotten import Pruned, Rest
 from runguard.evidence.indexed import Indexed
 from runguard.evidence.removals import Removals, Removed
 from runguard.guard.expecting import expecting
+from runguard.store import recoveries
 from runguard.store.database import ReadOnlyStore
 from runguard.store.lines import FIRST_PREV
+from runguard.store.recoveries import Recoveries
 from runguard.store.witness import Seen
 
 EMPTY = sha256(b"").hexdigest()
@@ -54,16 +56,27 @@ class Report(NamedTuple):
     records: int  # case entries
     findings: tuple[Finding, ...]
     removed: tuple[Removed, ...] = ()  # what is not there any more, lawfully
+    breaks: tuple[str, ...] = ()  # what recoveries of a damaged store have named as lost, wherever it was looked at
 
 
 def integrity(
-    store: ReadOnlyStore, since: Since, trusted: Trusted, environ: Mapping[str, str], advance: Callable[[int], None]
+    store: ReadOnlyStore,
+    since: Since,
+    trusted: Trusted,
+    environ: Mapping[str, str],
+    advance: Callable[[int], None],
+    most: int = MOST_FINDINGS,
+    known: Recoveries | None = None,
 ) -> Report:
-    """Look at every entry after `since`; `advance` is told of each page how many entries it had. Raises StoreError."""
+    """Look at every entry after `since`; `advance` is told of each page how many entries it had. Raises StoreError.
+
+    What a recovery has named is no finding any more, and is told in `breaks`; `known` are those that count, in place of
+    those on record.
+    """
     found: list[Finding] = []
-    gone, removals = forgotten.pruned(store), Removals(store)
+    gone, removals, known = forgotten.pruned(store), Removals(store), known or recoveries.read(store)
     begin = _beginning(store, since, gone, found)
-    chain, tellings = Chain(begin.seq, begin.hash), records.Tellings()
+    chain, tellings = Chain(begin.seq, begin.hash, known.name_gap), records.Tellings()
     if gone is not None and begin.seq == gone.upto_seq:
         _rest(store, gone, tellings, found)
     while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
@@ -80,7 +93,7 @@ def integrity(
         found += Indexed(store, sound, first_seq, chain.seq, unsound).findings()
         found += _outputs(store, first_seq, chain.seq)
         advance(len(page))
-        if len(found) > MOST_FINDINGS:
+        if len(found) > most:
             text = f"too many findings: nothing was looked at after entry {chain.seq}"
             found.append(Finding("chain", chain.seq, text))
             break
@@ -95,12 +108,14 @@ def integrity(
         advance(count)
 
     tellings.look_again(store, [run for seq, runs in removals.runs.items() if seq > begin.seq for run in runs])
+    tellings.leave_out(known.incomplete)
     found += records.compare(store, tellings, removals, counted)
     found += removals.what_stayed()
     signed = _signatures(store, since.seq, trusted, environ, found)
-    found += _kept_elsewhere(store, trusted, gone)
+    found = [each for each in found if not known.names(each.what, each.seq)]
+    found += _kept_elsewhere(store, trusted, gone, known)
     told = (begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, looked_at, tuple(found))
-    return Report(*told, tuple(_removed(gone, removals)))
+    return Report(*told, tuple(_removed(gone, removals)), tuple(each.sentence() for each in known.found))
 
 
 def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) -> Iterator[Finding]:
@@ -183,7 +198,9 @@ def _signatures(
     return signed
 
 
-def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted, gone: Pruned | None) -> Iterator[Finding]:
+def _kept_elsewhere(
+    store: ReadOnlyStore, trusted: Trusted, gone: Pruned | None, known: Recoveries
+) -> Iterator[Finding]:
     """Hold the ledger against what was kept outside of it."""
     kept: Sequence[tuple[str, Seen]] = [
         *([("witness", trusted.witness)] if trusted.witness else []),
@@ -196,6 +213,10 @@ def _kept_elsewhere(store: ReadOnlyStore, trusted: Trusted, gone: Pruned | None)
                 f"entry {seq}, which the {what} knows, was pruned by entry {gone.seq}: it cannot be compared any more"
             )
             yield Finding(what, seq, text)
+        elif not lines and known.knows(seq, hash):
+            continue  # it is lost, and the recovery has named it
+        elif not lines and known.name_gap(seq, seq):
+            yield Finding(what, seq, f"entry {seq}, which the {what} knows, is lost: it cannot be compared any more")
         elif not lines:
             last = store.head()
             ends = f"ends at {last.seq}" if last else "is empty"

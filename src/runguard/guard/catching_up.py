@@ -14,6 +14,7 @@ from runguard.guard.writing import writing
 from runguard.instant import SECOND_US
 from runguard.model import Asked, Covers
 from runguard.record import NamedTuple
+from runguard.store import recoveries
 from runguard.store.journal import Journal
 from runguard.store.sqlite import open_reader
 
@@ -64,7 +65,10 @@ def catch_up_first(prepared: Prepared, voice: Voice, run_one: Callable[[Asked], 
 
 
 def missed(prepared: Prepared) -> Missed | None:
-    """Return what was missed before the window of this start, or None. Raises StoreError."""
+    """Return what was missed before the window of this start, or None. Raises StoreError.
+
+    What was due at a time whose records are lost may have been answered: that is left for a person.
+    """
     start, places, settings = prepared.start, prepared.places, prepared.settings
     if start.expected is None or places is None or prepared.unsafe is not None:
         return None
@@ -73,7 +77,7 @@ def missed(prepared: Prepared) -> Missed | None:
         expected = expecting(store, start.job)
         if found.expected is None or expected is None:
             return None
-        since_us = _since_us(prepared, expected)
+        since_us = max(_since_us(prepared, expected), recoveries.look(store).until_us() or 0)
         before_us = found.expected.resolution.window.due_us - 1
         whole = gap(expected.succession, store, start.job, since_us, before_us)
         if whole is None:

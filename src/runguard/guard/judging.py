@@ -7,6 +7,7 @@ from runguard.coverage.verdicts import MARGIN_US, Judged
 from runguard.guard import liveness
 from runguard.instant import DAY_S, SECOND_US
 from runguard.record import NamedTuple
+from runguard.store import recoveries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def judged(
     A run that is on record as running is lost where its guard and command have gone. Raises StoreError.
     """
     until_us = min(until_us, moment.now_us)
+    lost = recoveries.look(store)
     while after_us < until_us:
         end_us = min(after_us + _PIECE_US, until_us)
         first_us, last_us = after_us - MARGIN_US, end_us + MARGIN_US
@@ -43,8 +45,15 @@ def judged(
         waivers = store.waivers(job, first_us, last_us)
         span = (after_us, end_us)
         found = verdicts.judge(windows, starts, waivers, moment.now_us, moment.grace_us, span=span)
-        yield from sorted(found, key=lambda each: each.window.due_us)
+        ascending = sorted(found, key=lambda each: each.window.due_us)
+        yield from (_with_doubt(each, lost) for each in ascending) if lost.found else ascending
         after_us = end_us
+
+
+def _with_doubt(each: Judged, lost: recoveries.Recoveries) -> Judged:
+    """Return a missing window with a word on that its start may have been lost with the store."""
+    clause = lost.over(each.window.due_us) if each.verdict == "missing" else ""
+    return each._replace(because=f"{each.because}; {clause}") if clause else each
 
 
 def _now(start: Start, runs: str) -> Start:

@@ -1,4 +1,4 @@
-"""Entries that bear on others: corrections, holds and their releases, erasures, accesses, defects.
+"""Entries that bear on others: corrections, holds and their releases, erasures, accesses, defects, recoveries.
 
 Each has `about`, a list of targets. A target is an object with one of these sets of keys, instants in RFC 3339 or null:
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from runguard.store.reads import Reader
 
-KINDS = ("correction", "hold", "release", "redact", "prune", "access", "defect")
+KINDS = ("correction", "hold", "release", "redact", "prune", "access", "defect", "recovery")
 
 _SHAPES = {
     ("case",): "case",

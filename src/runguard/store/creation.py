@@ -105,14 +105,20 @@ def _make_file(path: str, directory: str) -> None:
         os.close(place)
 
 
-def _migrate(connection: _sqlite3.Connection, path: str, version: int) -> None:
-    """Apply the migrations after `version`, all in one transaction. The caller holds the write lock."""
-    scripts = ["PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"]
+def migrations(version: int) -> list[str]:
+    """Return the scripts of the migrations after `version`, in order. Raises OSError."""
+    scripts = []
     for number in range(version + 1, sqlite.SCHEMA + 1):
         name = os.path.join(os.path.dirname(__file__), "migrations", "sqlite", f"{number:04d}.sql")
         with open(name, encoding="ascii") as file:
             scripts.append(file.read())
+    return scripts
+
+
+def _migrate(connection: _sqlite3.Connection, path: str, version: int) -> None:
+    """Apply the migrations after `version`, all in one transaction. The caller holds the write lock."""
+    begin = "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
     try:
-        connection.executescript("\n".join([*scripts, "COMMIT;"]))
+        connection.executescript("\n".join([begin, *migrations(version), "COMMIT;"]))
     except FAULTS as error:
         raise faults.failed(path, error) from error

@@ -63,7 +63,7 @@ class ReadOnlyStore(Reader):
         cursor, found = self._fetch(name, parameters)
         columns = [column[0] for column in cursor.description]
         if flaw := shapes.flaw(columns, found, self._shapes.setdefault(name, set())):
-            raise StoreError(self.path, f"the file is corrupt ({flaw}); nothing was repaired; keep it for the record")
+            raise StoreError(self.path, words(self.path).corrupt(flaw))
         return found
 
     def labelled(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -88,12 +88,20 @@ class ReadOnlyStore(Reader):
         if seq > seen.seq:
             line = next((old for (old,) in self.rows("line_at", seq=seen.seq)), b"")
         if seq < seen.seq or lines.digest(line) != seen.hash:
+            if self._begins_anew_after(seen):
+                return
             found = f"the store ends at {seq}" if seq < seen.seq else "which the store has not or has otherwise"
             raise words(self.path).history_lost(self.path, witness, seen, found)
 
     def remark_witness(self, witness: Witness | None, error: Exception) -> None:
         """Remark that the witness cannot be read."""
         self.remarks.append(words(self.path).damaged(witness, error))
+
+    def _begins_anew_after(self, seen: Seen) -> bool:
+        """Tell whether a recovery has named that entry as the head of the ledger that it replaced."""
+        from runguard.store import recoveries  # hardly ever
+
+        return recoveries.look(self).knows(seen.seq, seen.hash)
 
     def _fetch(self, name: str, parameters: Mapping[str, Any]) -> tuple[_sqlite3.Cursor, list[tuple[Any, ...]]]:
         try:

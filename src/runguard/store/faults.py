@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 # SQLite's primary result codes: https://www.sqlite.org/rescode.html
 _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 6, 8, 10, 11, 13, 14, 26
 _READONLY_RECOVERY, _READONLY_ROLLBACK = 264, 776
-_CONVERTED = "nothing was repaired; keep the file for the record"
+_RECOVER = "or: runguard doctor --recover --reason TEXT"
+_CONVERTED = f"nothing was repaired; restore a copy, {_RECOVER}"
+_PUT_BACK = f"put the right file back, {_RECOVER}"
 
 
 def failed(path: str, error: Exception) -> StoreError:
@@ -48,6 +50,16 @@ def failed(path: str, error: Exception) -> StoreError:
     return StoreError(path, why)
 
 
+def corrupt(flaw: str) -> str:
+    """Return, as a clause, that the file holds what it cannot."""
+    return f"the file is corrupt ({flaw}); {_CONVERTED}"
+
+
+def without_advice(why: str) -> str:
+    """Return the same without what to do about it."""
+    return why.partition(f"; {_CONVERTED}")[0].partition(f"; {_PUT_BACK}")[0]
+
+
 def needs_rollback(error: StoreError) -> bool:
     """Tell whether a reader met what an interrupted write left behind, and may not undo it itself."""
     cause = error.__cause__
@@ -58,11 +70,7 @@ def needs_rollback(error: StoreError) -> bool:
 def history_lost(path: str, witness: Witness | None, seen: Seen, found: str) -> StoreError:
     """Return the StoreError for a store that knows less than its witness."""
     where = witness.path if witness else "?"
-    why = (
-        f"history lost: the witness {where} saw entry {seen.seq}, {found}; "
-        "put the right file back, or move the witness away to accept this one"
-    )
-    return StoreError(path, why)
+    return StoreError(path, f"history lost: the witness {where} saw entry {seen.seq}, {found}; {_PUT_BACK}")
 
 
 def damaged(witness: Witness | None, error: Exception) -> str:

@@ -36,7 +36,7 @@ def index(send: Send, entry: Mapping[str, Any]) -> bool:
         case "prune":
             _bear(send, entry)
             _prune(send, entry)
-        case "correction" | "hold" | "release" | "redact" | "access" | "defect":
+        case "correction" | "hold" | "release" | "redact" | "access" | "defect" | "recovery":
             _bear(send, entry)
         case "items" if entry["final"]:
             send("insert_bearing", {"about": "run", "which": entry["run_id"], "seq": entry["seq"], "kind": "items"})

@@ -120,10 +120,14 @@ def uncertain_cases(reader: Reader, start_seq: int) -> int:
 
 def digests(reader: Reader, after: int, beyond: int) -> Iterator[bytes]:
     """Yield the digests of record lines that are on record, in order, by ids as `records` does."""
+    return (found for _, found in pieces(reader, after, beyond))
+
+
+def pieces(reader: Reader, after: int, beyond: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the same, each with the id of the record that its first digest is of."""
     while True:
         page = reader.rows("item_lists", after=after, beyond=beyond, page=PAGE)
-        for _, found in page:
-            yield found
+        yield from page
         if len(page) < PAGE:
             return
         after = page[-1][0]

@@ -49,6 +49,7 @@ KINDS = (
     "access",
     "defect",
     "items",
+    "recovery",
 )
 # What every entry says besides the fields of its kind.
 HEADER = ("v", "seq", "prev", "kind", "at", "host", "actor", "version")

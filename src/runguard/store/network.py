@@ -17,20 +17,30 @@ _NETWORK = frozenset((
 
 def refuse_network(path: str, device: int, mountinfo: str | None = None) -> None:
     """Raise UnsafeError where the device is a network file system by `mountinfo` (default: the kernel's)."""
+    kind = kind_of(device, mountinfo)
+    if kind in _NETWORK:
+        raise UnsafeError(
+            f"store {path}: it lies on a network file system ({kind}), where SQLite can lose records; "
+            "use --store with a path on a local disk"
+        )
+
+
+def is_network(kind: str) -> bool:
+    """Tell whether this kind of file system lies on another machine."""
+    return kind in _NETWORK
+
+
+def kind_of(device: int, mountinfo: str | None = None) -> str:
+    """Return the kind of the file system on a device, or "" where that is not to be found."""
     if mountinfo is None:
         try:
             with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
                 mountinfo = file.read()
         except OSError:
-            return
+            return ""
     number = f"{os.major(device)}:{os.minor(device)}"
     for row in mountinfo.splitlines():
         words = row.split(" ") if number in row else ()  # containers have hundreds of mounts
         if len(words) > 6 and words[2] == number and "-" in words:
-            kind = words[words.index("-") + 1]
-            if kind in _NETWORK:
-                raise UnsafeError(
-                    f"store {path}: it lies on a network file system ({kind}), where SQLite can lose records; "
-                    "use --store with a path on a local disk"
-                )
-            return
+            return words[words.index("-") + 1]
+    return ""

@@ -24,6 +24,18 @@ SELECT boot_id, host FROM run ORDER BY start_seq DESC LIMIT 1
 -- A page of the ledger's lines, by their numbers.
 SELECT seq, line FROM ledger WHERE seq > :seq ORDER BY seq LIMIT :page
 
+-- name: lines_before
+-- A page of the ledger's lines, backwards.
+SELECT seq, line FROM ledger WHERE seq < :seq ORDER BY seq DESC LIMIT :page
+
+-- name: salvage_line
+-- Take a line over from a damaged store, in any order, as long as none has its number.
+INSERT INTO ledger (seq, line) VALUES (:seq, :line) ON CONFLICT (seq) DO NOTHING
+
+-- name: discard_line
+-- Do without a line of a damaged store that is not what was written.
+DELETE FROM ledger WHERE seq = :seq
+
 -- name: checkpointed
 -- Up to which entry checkpoints reach, and when the last was made, or the first entry, or NULL.
 SELECT
@@ -53,6 +65,10 @@ INSERT INTO signature (seq, text) VALUES (:seq, :text)
 -- name: insert_anchored
 -- Keep what became of telling a checkpoint to somebody outside.
 INSERT INTO anchored (seq, at_us, error) VALUES (:seq, :at_us, :error)
+
+-- name: last_anchored
+-- What became of telling the last checkpoint that was told to somebody outside.
+SELECT seq, at_us, error FROM anchored ORDER BY seq DESC LIMIT 1
 
 -- name: outputs_of
 -- The kept output of the runs that were started by some entries, and which entries ended them.
@@ -186,6 +202,10 @@ WHERE job = :job AND start_seq > :seq AND outcome = 'refused' AND why NOT IN ('d
 -- name: run_at
 -- The run or refusal whose entry this is.
 SELECT /*run_columns*/ FROM run WHERE start_seq = :seq
+
+-- name: all_running
+-- Every run without a finish, oldest first.
+SELECT /*run_columns*/ FROM run WHERE outcome = 'running' ORDER BY start_seq
 
 -- name: registered_at
 -- When a job became known.
@@ -346,6 +366,13 @@ SELECT max(n) FROM ping WHERE run_id = :run_id
 INSERT INTO ping (run_id, n, event, style, target, verdict, http_status, tries, sent_us, duration_us, error)
 VALUES (:run_id, :n, :event, :style, :target, :verdict, :http_status, :tries, :sent_us, :duration_us, :error)
 
+-- name: last_delivered
+-- When a monitor last took a ping of a job.
+SELECT max(sent_us) FROM ping
+WHERE verdict = 'accepted' AND run_id IN (
+    SELECT run_id FROM run WHERE job = :job AND outcome <> 'refused' ORDER BY start_seq DESC LIMIT :runs
+)
+
 -- name: pings
 -- The pings of a run in the order in which they were recorded.
 SELECT event, style, target, verdict, http_status, tries, sent_us, duration_us, error
@@ -424,6 +451,18 @@ WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
 -- name: item_lines
 -- Case entries between two ids, both excluded, as they are filed and as they are.
 SELECT id, case_id, said, line FROM item WHERE id > :after AND id < :beyond ORDER BY id
+
+-- name: item_next
+-- The first case entry beyond some number.
+SELECT id FROM item WHERE id > :after ORDER BY id LIMIT 1
+
+-- name: discard_item
+-- Do without a record of a damaged store that is not what was written.
+DELETE FROM item WHERE id = :id
+
+-- name: discard_item_lists
+-- Do without the digests of a run's records, to derive them anew.
+DELETE FROM item_list WHERE id > :after AND id < :beyond
 
 -- name: item_words
 -- A page of what case entries say, without their lines.

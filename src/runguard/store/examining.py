@@ -1,0 +1,103 @@
+"""Whether a store can be used: what `doctor` and a recovery have to know before they touch anything."""
+
+from __future__ import annotations
+
+import _sqlite3
+import os
+
+from runguard.errors import NothingRecordedError, StoreError
+from runguard.store import sqlite
+from runguard.store.database import FAULTS, failed
+from runguard.store.witness import Witness, look
+
+# SQLite's primary result codes: https://www.sqlite.org/rescode.html
+_DAMAGE = (10, 11, 26)  # an input/output error, a corrupt file, no database
+_SHOWN = 3
+_ABSURD = 10_000  # no program has so many schemas
+
+
+def damage(path: str, witness_directory: str) -> str:
+    """Return why no start can use the store although it was known before, as a clause, or "" where all is well.
+
+    A store that nobody knows of and that does not exist is well. Raises StoreError where it cannot be told: locked, not
+    readable for us, of a newer program, or another program's that the witness does not know.
+    """
+    witness = Witness(witness_directory, path)
+    seen, _ = look(witness)
+    try:
+        reader = sqlite.open_reader(path)
+    except NothingRecordedError:
+        return f"the store is missing or empty, and the witness saw entry {seen.seq}" if seen else ""
+    except StoreError as error:
+        if is_damage(error) or (seen is not None and "database of another program" in error.why):
+            return error.why
+        raise
+    with reader:
+        try:
+            if found := quick_check(path):
+                return f"the file is corrupt ({found})"
+            if seen is not None:
+                reader.compare(seen, reader.last_line(), witness)
+        except StoreError as error:
+            if not is_damage(error) and "history lost" not in error.why and "is corrupt" not in error.why:
+                raise
+            return error.why
+    return ""
+
+
+def quick_check(path: str) -> str:
+    """Return what SQLite's own quick check has against the file, or "". Raises StoreError."""
+    connection = sqlite.connect(path, "ro", sqlite.READER_WAIT_S)
+    try:
+        version = sqlite.identify(connection, path)
+        if version > _ABSURD:
+            return f"its schema is said to be {version}"
+        if version > sqlite.SCHEMA:
+            why = f"its schema is {version}, newer than this program's ({sqlite.SCHEMA}); upgrade runguard on this host"
+            raise StoreError(path, why)
+        rows = connection.execute(f"PRAGMA quick_check({_SHOWN})").fetchall()
+    except FAULTS as error:
+        raise failed(path, error) from error
+    finally:
+        connection.close()
+    said = [line for (text,) in rows for line in str(text).splitlines() if not line.startswith("***")]
+    return "" if said == ["ok"] else "; ".join(said[:_SHOWN])
+
+
+def sqlite_version() -> tuple[int, ...]:
+    """Return the version of SQLite that we run on."""
+    return tuple(int(part) for part in _sqlite3.sqlite_version.split("."))
+
+
+def is_damage(error: StoreError) -> bool:
+    """Tell whether an error comes from damage in the file."""
+    cause = error.__cause__
+    if isinstance(cause, UnicodeDecodeError) or str(cause).startswith("Could not decode"):
+        return True
+    return isinstance(cause, _sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def interrupted(path: str) -> bool:
+    """Tell whether an interrupted write waits to be undone: SQLite's own journal is not empty."""
+    try:
+        with open(f"{path}-journal", "rb") as file:
+            return file.read(8) not in (b"", bytes(8))
+    except OSError:
+        return False
+
+
+def roll_back(path: str) -> None:
+    """Let SQLite undo an interrupted write, as any start would; where it cannot, its journal is emptied.
+
+    Then it belongs to a file that is not the one it was written for any more.
+    """
+    try:
+        connection = sqlite.connect(path, "rw", 0.0)
+        try:
+            sqlite.identify(connection, path)
+        finally:
+            connection.close()
+    except StoreError:
+        pass
+    if interrupted(path):
+        os.truncate(f"{path}-journal", 0)
