@@ -119,3 +119,14 @@ def test_two_names_of_a_store_share_its_locks_and_run_files(tmp_path: Path) -> N
     assert named.store == f"{tmp_path}/link/jobs.db"
     assert (named.locks, named.runs) == (f"{tmp_path}/real/locks", f"{tmp_path}/real/runs")
     assert (named.witness, named.spool) == ("/srv/rg/witness", "/srv/rg/spool")
+
+
+def test_a_home_in_which_nothing_can_be_made_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    wanted = tmp_path / "home" / ".local" / "state" / "runguard"
+    with pytest.raises(UnsafeError) as refusal:
+        paths.prepare(str(wanted))
+    assert str(refusal.value) == (
+        f"state directory {wanted}: {tmp_path}/home/.local cannot be made: Not a directory; RUNGUARD_STATE_DIR names"
+        f" another place (uid {UID}); nothing was started"
+    )

@@ -66,7 +66,7 @@ def prepare(directory: str) -> str:
     """
     parent = os.path.dirname(directory)
     if not os.path.isdir(parent) and parent != directory:
-        _make_parents(parent)
+        _make_parents(parent, directory)
     try:
         flaw = private.make(directory)
     except OSError as error:
@@ -117,15 +117,19 @@ def _absolute(path: str, name: str) -> str:
     return os.path.normpath(path)
 
 
-def _make_parents(directory: str) -> None:
-    """Make the directory and its missing parents, each 0700. Those that exist are not judged: they are the system's."""
+def _make_parents(directory: str, wanted: str) -> None:
+    """Make the directory and its missing parents, each 0700. Those that exist are not judged: they are the system's.
+
+    `wanted` lies in it. Accounts of services have homes in which they may make nothing.
+    """
     parent = os.path.dirname(directory)
     if not os.path.isdir(parent) and parent != directory:
-        _make_parents(parent)
+        _make_parents(parent, wanted)
     try:
         private.make(directory)
     except OSError as error:
-        raise _unsafe(directory, error.strerror or str(error)) from error
+        why = f"{directory} cannot be made: {error.strerror or error}; RUNGUARD_STATE_DIR names another place"
+        raise _unsafe(wanted, why) from error
 
 
 def _unsafe(directory: str, why: str) -> UnsafeError:
