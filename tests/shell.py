@@ -146,6 +146,8 @@ mount --bind "$1/crontabs" /var/spool/cron/crontabs &&
 mount --bind "$1/empty" /etc/cron.d &&
 mount --bind "$1/crontab" /etc/crontab &&
 mount --bind "$1/sbin" /usr/sbin &&
+{ [ ! -e "$1/environment" ] || mount --bind "$1/environment" /etc/environment; } &&
+{ [ ! -e "$1/locale" ] || mount --bind "$1/locale" /etc/default/locale; } &&
 exec /usr/sbin/cron -f
 """
 
@@ -155,6 +157,7 @@ def private_cron(
 ) -> subprocess.Popen[bytes]:
     """Start Debian's cron on this system crontab; `place` is a directory to make. Kill it to end it all.
 
+    Files `environment` and `locale` there are its /etc/environment and /etc/default/locale.
     `sendmail` is a script that gets the mails.
     """
     for name in ("crontabs", "empty", "sbin"):  # `empty`, if it is there already, are the files of cron.d

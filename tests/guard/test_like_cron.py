@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 
-from shell import Shell
+import pytest
+
+from crons import needs_debian
+from shell import Shell, private_cron, wait_until
 
 ACCOUNT = pwd.getpwuid(os.geteuid())
 LIKE = ("run", "--like-cron", "-j", "try", "-c")
@@ -15,10 +19,36 @@ def test_the_command_finds_crons_environment_and_its_runs_variables(shell: Shell
     done = shell(*LIKE, "env", environ={"FOO": "bar", "LANG": "C.UTF-8", "HOME": "/nowhere"})
     found = dict(line.split("=", 1) for line in done.stdout.splitlines())
     ours = {name for name in found if name.startswith("RUNGUARD_")}
-    assert {name: value for name, value in found.items() if name not in ours | {"PWD"}} == {
-        "HOME": ACCOUNT.pw_dir, "LOGNAME": ACCOUNT.pw_name, "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin",
+    assert {name: found.get(name) for name in ("HOME", "LOGNAME", "SHELL", "PATH", "FOO")} == {
+        "HOME": ACCOUNT.pw_dir, "LOGNAME": ACCOUNT.pw_name, "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin", "FOO": None,
     }  # fmt: skip
     assert ours == {"RUNGUARD_RUN_ID", "RUNGUARD_JOB", "RUNGUARD_ATTEMPT", "RUNGUARD_TRIGGER", "RUNGUARD_ITEMS"}
+
+
+@needs_debian
+@pytest.mark.skipif(
+    not all(map(os.path.exists, ("/etc/environment", "/etc/default/locale"))), reason="needs files to put others over"
+)
+def test_the_world_is_the_one_of_debians_cron(shell: Shell) -> None:
+    place = shell.directory / "cron"
+    place.mkdir()
+    (place / "environment").write_text(
+        "PATH=/opt\nA='b c'\nexport B=\"d\" # e\n#C=d\nD=\nE-F=g\n  G = h\nH='i'j\nI=k=\"l\"\nJ=m'\nK=n  \nL='\n"
+        'M=o\\\np\nSHELL=/bin/bash\nHOME=/x\n\tN=""\n=q\nO\n'
+    )
+    (place / "locale").write_text('LANG=de_DE.UTF-8\nLC_TIME="C"\n')
+    asked = "env | grep -v -e ^RUNGUARD -e ^_= | sort; umask; pwd -P; tty"
+    daemon = private_cron(place, f"@reboot root ({asked}) >{place}/told~ 2>&1; mv {place}/told~ {place}/told\n")
+    try:
+        wait_until((place / "told").exists)
+    finally:
+        daemon.send_signal(signal.SIGKILL)
+        daemon.wait()
+    files = 'mount --bind "$0/environment" /etc/environment && mount --bind "$0/locale" /etc/default/locale'
+    shell.prefix = ("unshare", "--mount", "sh", "-c", f'umask 077 && {files} && exec "$@"', str(place))
+    told = (place / "told").read_text()
+    assert "LANG=de_DE.UTF-8\n" in told
+    assert shell(*LIKE, asked).stdout == told
 
 
 def test_it_starts_in_the_home_directory(shell: Shell) -> None:

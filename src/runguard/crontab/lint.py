@@ -155,18 +155,19 @@ def _meet(one: Line, other: Line) -> bool:
     """Tell whether two schedules name a common minute."""
     if one.schedule == other.schedule:
         return True
-    left, right = _times(one.schedule), _times(other.schedule)
-    return not any(mine.isdisjoint(others) for mine, others in zip(left, right, strict=True))
+    left, right = _nominal(one.schedule), _nominal(other.schedule)
+    if left is None or right is None or set(left.minutes).isdisjoint(right.minutes):
+        return False
+    days = 20_000, 20_000 + 4 * _YEAR_DAYS  # four years, a leap day among them
+    return not set(left.days(*days)).isdisjoint(right.days(*days))
 
 
-@functools.lru_cache(maxsize=4096)
-def _times(schedule: bytes) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the minutes and the days of four years, a leap day among them, that a schedule names."""
+@functools.lru_cache(maxsize=1024)
+def _nominal(schedule: bytes) -> Nominal | None:
     try:
-        nominal = Nominal(cron.parse(schedule.decode("utf-8", "surrogateescape")))
+        return Nominal(cron.parse(schedule.decode("utf-8", "surrogateescape")))
     except ScheduleError:
-        return frozenset(), frozenset()
-    return frozenset(nominal.minutes), frozenset(nominal.days(20_000, 20_000 + 4 * _YEAR_DAYS))
+        return None
 
 
 def names_of(tables: Iterable[Table]) -> set[str]:
