@@ -74,7 +74,7 @@ def storm(
     )
     assert set(windows.values()) == {1}
     killed = Counter(run["outcome"] for run in shell.json("history", "--since", "2026-01-01", "-n", "1000"))
-    assert min(killed["lost"], killed["killed"]) > 0  # the storm has hit something
+    assert killed["lost"] + killed["killed"] > 0  # the storm has hit something
 
 
 def test_every_start_of_a_small_storm_has_one_end_and_no_window_succeeds_twice(shell: Shell) -> None:

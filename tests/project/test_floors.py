@@ -93,8 +93,11 @@ FLOORS = {
     # 4: the order of steps
     "guard.anchoring": 4,
     "guard.recovering": 5,
+    "guard.aftermath": 4,
     "guard.books": 4,
     "guard.flow": 4,
+    "guard.journaling": 4,
+    "guard.refusing": 4,
     "evidence.verify": 4,
     "evidence.beside": 4,
     "evidence.explain": 4,

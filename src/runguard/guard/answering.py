@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runguard.guard.decide import OFF_SCHEDULE_US, Question
 from runguard.guard.start import Expected, change_fields
-from runguard.instant import SECOND_US
+from runguard.instant import SECOND_US, rfc3339, span
 from runguard.model import Covers, Revision
 from runguard.record import NamedTuple
 from runguard.schedule import revisions
@@ -114,6 +114,29 @@ def as_first_answered(store: Reader, start: Start, found: Answer, decision: Proc
         start_us=before.window_start_us, due_us=before.due_us, label=before.label or resolution.window.label
     )
     return start, found._replace(expected=found.expected._replace(resolution=resolution._replace(window=window)))
+
+
+def clock_stepped(store: Reader, start: Start, early_us: int) -> str:
+    """Return a remark where the real clock is before a due that a run has finished for (time.md, rule 5), or ""."""
+    if start.expected is None or start.intended_us != start.at_us:
+        return ""
+    due_us = store.last_finished_due_us(start.job)
+    if due_us is None or start.at_us >= due_us - early_us:
+        return ""
+    return f"clock_stepped: the clock is before {rfc3339(due_us)}, the due of a run that has finished"
+
+
+def off_schedule(start: Start, found: Answer) -> str:
+    """Return a remark where an open window is run so late that the daemon seems to go by another zone, or "".
+
+    time.md, rule 4.
+    """
+    resolution = found.expected.resolution if found.expected else None
+    if resolution is None or not resolution.off_schedule or start.trigger != "schedule":
+        return ""
+    due_us = resolution.window.due_us
+    ago = span(start.intended_us - due_us)
+    return f"off schedule: the latest due was {rfc3339(due_us)}, {ago} ago, and the next is nearer"
 
 
 def question(prepared: Prepared, found: Answer, earlier: Earlier | None) -> Question:

@@ -10,11 +10,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from runguard.guard.books import Books
     from runguard.guard.decide import Refuse
     from runguard.store.database import Store
     from runguard.store.reads import Reader, Run
 
 _MOST = 1000
+
+
+def earlier_cases(books: Books) -> dict[str, str]:
+    """Return the variables that tell a further attempt which cases earlier ones have done; nothing without any."""
+    try:
+        store, run_id = books.store(), books.start.run_id
+        run = store.run(run_id)
+        earlier = that_told(store, run, books.places.runs) if run is not None else []
+        if not earlier:
+            return {}
+        from runguard.guard.earlier_cases import variables
+
+        return variables(store, run_id, earlier, books.places.runs, books.voice)
+    except Exception as error:  # noqa: BLE001
+        books.voice(f"{books.failure(error)}; which cases earlier attempts have done cannot be told")
+    return {}
 
 
 def before(reader: Reader, run: Run) -> Iterator[Run]:

@@ -49,7 +49,9 @@ class CaseFile:
     def variables(self, *, further: bool) -> dict[str, str]:
         """Return what the command is to find in its environment; `further`: it is not the first attempt."""
         if further:
-            self._given |= self._books.earlier_cases()
+            from runguard.guard.attempts import earlier_cases
+
+            self._given |= earlier_cases(self._books)
         return self._given
 
     def beside(self) -> Iterator[float]:

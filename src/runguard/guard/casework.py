@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from runguard.guard.books import Books
+    from runguard.guard.execution import Execution
     from runguard.guard.prepare import Prepared
     from runguard.guard.voice import Voice
     from runguard.paths import Places
@@ -136,3 +137,15 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def judged(done: Execution, tally: Tally, voice: Voice) -> Execution:
+    """Return the end with what the job's case entries say against it: a success that they doubt is suspect."""
+    doubt = tally.verdict()
+    if doubt is None:
+        return done
+    if done.verdict.outcome != "succeeded":
+        voice(doubt)
+        return done
+    suspect = f"{done.verdict.suspect}; {doubt}" if done.verdict.suspect else doubt
+    return done._replace(verdict=done.verdict._replace(suspect=suspect))

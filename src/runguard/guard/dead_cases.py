@@ -65,6 +65,13 @@ def dead_with_entries(running: Iterable[Run], runs: str) -> list[Run]:
     return [run for run in running if _waits(os.path.join(runs, run.run_id + ITEMS)) and _died(run, runs)]
 
 
+def take_in_all(store: Store, runs: Iterable[Run], folder: str, say: Say, stop: Callable[[], bool]) -> None:
+    """Take in the files of `runs` in the directory `folder`, until `stop` returns true."""
+    for run in runs:
+        if not stop():
+            take_in(store, os.path.join(folder, run.run_id + ITEMS), run, say)
+
+
 def close(tx: Transaction, runs: str, run_id: str) -> dict[str, Any] | None:
     """Return what the end of a dead run says of its entries, and put the end of its lists on record in `tx`."""
     intake = Intake(os.path.join(runs, run_id + ITEMS), run_id)

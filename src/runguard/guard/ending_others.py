@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from runguard.guard.execution import Execution
     from runguard.guard.prepare import Prepared
     from runguard.guard.signals import Signals
     from runguard.model import Holder
@@ -64,6 +65,14 @@ def end(holder: Holder, places: Places, prepared: Prepared, signals: Signals) ->
         return "it was killed, and has not gone"
     _withdraw_order(places.runs, holder.run_id)
     return "its processes cannot be seen from here (another pid namespace, or no /proc)"
+
+
+def as_ordered(done: Execution, runs: str, run_id: str) -> Execution:
+    """Return how the command of `run_id` ended, told that another start of the job ordered it, if one did."""
+    by = ordered_by(runs, run_id)
+    if by is None:
+        return done
+    return done._replace(verdict=done.verdict._replace(outcome="killed", why="overlap", killed_by=by))
 
 
 def ordered_by(runs: str, run_id: str) -> str | None:

@@ -25,6 +25,7 @@ SETTLE_AFTER_S = 0.1
 # What a start does without and an end may need.
 _FOR_THE_END = (
     "runguard.children",
+    "runguard.guard.aftermath",
     "runguard.printable",
     "runguard.guard.excerpts",
     "runguard.guard.leftovers",

@@ -20,7 +20,6 @@ from runguard.guard.decide import Refuse
 from runguard.guard.ending import finish_fields, output_fields, refused, remarks
 from runguard.guard.execution import execute
 from runguard.guard.prepare import Turn, prepare
-from runguard.guard.runfile import ORDER
 from runguard.guard.signals import listen
 from runguard.guard.supervise import Beside
 from runguard.guard.voice import Voice
@@ -118,10 +117,14 @@ def _run(prepared: Prepared, signals: Signals, monitor: Monitor | None, voice: V
             held.release()
     attempt.books.take_in_orphans()
     if attempt.monitor is not None and attempt.done is not None:
+        from runguard.guard.aftermath import record_pings
+
         pings = attempt.monitor.tell_end(attempt.done, attempt.window, attempt.recorded, signals)
-        attempt.books.record_pings(pings, attempt.monitor.late_rows())
+        record_pings(attempt.books, pings, attempt.monitor.late_rows())
     if attempt.books.checkpoint_is_due and signals.stop is None:
-        attempt.books.checkpoint()
+        from runguard.guard.aftermath import checkpoint
+
+        checkpoint(attempt.books)
     return attempt.verdict
 
 
@@ -161,7 +164,9 @@ def _attempt(
         work = _run_file(prepared, places, voice)
         opening = books.open(command.fields)  # one transaction: once it returns, the start is durably on record
         if isinstance(opening.decision, Refuse):
-            _say_refusal(opening.decision, voice)
+            from runguard.guard.refusing import say
+
+            say(opening.decision, voice)
             return Attempt(0, refused(opening.decision.status, opening.decision.why), None, None, None, books, None)
         number = opening.decision.attempt
         cases = CaseFile(prepared, places, voice, books)
@@ -174,9 +179,15 @@ def _attempt(
         done = execute(plan, signals, capture, command.code, work, beside, settings.min_time_s)
         if done.verdict.interrupted and terminal.in_foreground():
             signals.received.append(SIGINT)  # the terminal's Ctrl-C, which the command alone has got, is for us too
-        done = _as_ordered(done, prepared, places)
+        if done.verdict.outcome not in ("succeeded", "timed_out") and work is not None and work.end_was_ordered():
+            from runguard.guard.ending_others import as_ordered
+
+            done = as_ordered(done, places.runs, prepared.start.run_id)
         tally = cases.conclude()
-        done = _judged_by_cases(done, tally, voice)
+        if tally is not None:
+            from runguard.guard.casework import judged
+
+            done = judged(done, tally, voice)
         for remark in remarks(done.verdict, done.ended, settings.timeout_s):
             voice(remark)
         recorded = _record_end(prepared, books, done, cases, tally, voice)
@@ -208,7 +219,9 @@ def _tell_skip(prepared: Prepared, monitor: Monitor, verdict: Verdict, signals: 
     """Tell monitors of a refused start, where the job wants that; what became of it goes to its row."""
     pings = monitor.tell_skip(verdict, signals)
     if pings and prepared.places is not None:
-        Books(prepared, prepared.places, voice).record_pings(pings)
+        from runguard.guard.aftermath import record_pings
+
+        record_pings(Books(prepared, prepared.places, voice), pings)
 
 
 def _private_places(prepared: Prepared) -> Places:
@@ -226,35 +239,25 @@ def _private_places(prepared: Prepared) -> Places:
 
 def _take_turn(prepared: Prepared, edges: Edges, command: Command) -> Turn | Refuse:
     """Take the job's lock, or do as `--overlap` says where it is held. A refusal is on record, and said."""
-    places, signals, voice = edges
-    books = _books(prepared, edges)
+    places, signals, _ = edges
+    turn: Turn | Refuse | None = None
     try:
-        if prepared.settings.overlap == "skip":
-            turn = _lock_or_refuse(prepared, places)
-        else:
+        if prepared.settings.overlap != "skip":
             from runguard.guard import overlap  # only where it is set
 
             turn = overlap.take_turn(prepared, places, signals)
+        elif (held := lock.take(places.locks, prepared.start.job)) is not None:
+            turn = Turn(prepared, held)
     except UnsafeError as error:  # a lock that cannot be trusted
-        books.refuse(Refuse("unsafe", error.status, str(error)), command.fields)
+        from runguard.guard.refusing import refuse
+
+        refuse(_books(prepared, edges), Refuse("unsafe", error.status, str(error)), command.fields)
         raise
-    if not isinstance(turn, Refuse):
+    if isinstance(turn, Turn):
         return turn
-    if turn.why == "overlap":
-        turn = books.escalated(turn)
-    _say_refusal(turn, voice)
-    books.refuse(turn, command.fields)
-    return turn
+    from runguard.guard.refusing import turn_away
 
-
-def _lock_or_refuse(prepared: Prepared, places: Places) -> Turn | Refuse:
-    job = prepared.start.job
-    held = lock.take(places.locks, job)
-    if held is not None:
-        return Turn(prepared, held)
-    holder = holding.holder_by_note(places.locks, places.runs, job)
-    because = f"{holding.describe(holder, prepared.start.at_us)} holds the lock"
-    return Refuse("overlap", prepared.settings.conflict_exit, because, holder=holder)
+    return turn_away(_books(prepared, edges), turn, command.fields)
 
 
 def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | None:
@@ -271,31 +274,6 @@ def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | Non
     except OSError as error:
         voice(f"{places.runs}: {error.strerror}; the run has no file of its own")
         return None
-
-
-def _as_ordered(done: Execution, prepared: Prepared, places: Places) -> Execution:
-    """Return how the command ended; where it did not end by itself, told that another start of the job ordered it."""
-    run_id = prepared.start.run_id
-    if done.verdict.outcome in ("succeeded", "timed_out") or not os.path.lexists(f"{places.runs}/{run_id}{ORDER}"):
-        return done
-    from runguard.guard.ending_others import ordered_by
-
-    by = ordered_by(places.runs, run_id)
-    if by is None:
-        return done
-    return done._replace(verdict=done.verdict._replace(outcome="killed", why="overlap", killed_by=by))
-
-
-def _judged_by_cases(done: Execution, tally: Tally | None, voice: Voice) -> Execution:
-    """Return the end with what the job's case entries say against it: a success that they doubt is suspect."""
-    doubt = tally.verdict() if tally is not None else None
-    if doubt is None:
-        return done
-    if done.verdict.outcome != "succeeded":
-        voice(doubt)
-        return done
-    suspect = f"{done.verdict.suspect}; {doubt}" if done.verdict.suspect else doubt
-    return done._replace(verdict=done.verdict._replace(suspect=suspect))
 
 
 def _record_end(
@@ -322,9 +300,3 @@ def _record_end(
         "remarks": voice.take(),
     }
     return books.finish(fields, head, tail, cases.complete)
-
-
-def _say_refusal(refusal: Refuse, voice: Voice) -> None:
-    """Say that the command is not run; that a window is done already is news only to a person at a terminal."""
-    if refusal.why != "duplicate" or terminal.is_stderr():
-        voice(f"not run ({refusal.why}): {refusal.because}", refusal.aside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from runguard.guard import liveness
+from runguard.guard.casefile import ITEMS, OVER
 from runguard.guard.excerpts import masked
 from runguard.guard.frames import omitted_bytes
 from runguard.guard.provenance import small_sha256
@@ -35,6 +36,7 @@ class Leftovers:
         self._at_us = at_us
         self._mask = mask
         self.spent: list[str] = []  # files that nobody needs once the transaction is committed
+        self.entries: list[str] = []  # files of case entries whose run files have gone
 
     def close_dead(
         self, running: Iterable[Run], ended: Collection[str] = (), *, by: str = ""
@@ -90,7 +92,8 @@ class Leftovers:
         those are looked at that follow our own in order: its name is random, so each is met soon.
         """
         names = sorted(names, key=lambda name: (name < ours, name))
-        for run_id in names[:_MOST_FILES]:
+        self._look_for_orphans([name for name in names if "." in name[1:]])  # RUN_ID.items, .done, .uncertain, .kill
+        for run_id in [name for name in names if "." not in name[1:]][:_MOST_FILES]:
             path = os.path.join(self._runs, run_id)
             if liveness.held(path):
                 continue
@@ -108,6 +111,13 @@ class Leftovers:
             yield from (path + suffix for suffix in (".done", ".uncertain") if os.path.exists(path + suffix))
             if _size(path + ".items") == 0:
                 yield path + ".items"
+
+    def _look_for_orphans(self, names: list[str]) -> None:
+        """Find what runs left behind whose own files have gone, among a few of the files `names`."""
+        paths = [os.path.join(self._runs, name) for name in names[:_MOST_FILES] if not name.endswith(OVER)]
+        orphans = [path for path in paths if not os.path.exists(path.rpartition(".")[0])]
+        self.entries = [path for path in orphans if path.endswith(ITEMS)]
+        self.spent += [path for path in orphans if not path.endswith(ITEMS)]
 
 
 def _size(path: str) -> int | None:

@@ -117,6 +117,10 @@ class RunFile:
         self._counts = (capture.count(1), capture.count(2))
         self._write_header()
 
+    def end_was_ordered(self) -> bool:
+        """Return whether another start of the job has ordered the end of the run."""
+        return os.path.lexists(self.path + ORDER)
+
     def remove(self) -> None:
         """Unlink the file and unlock it for every process that inherited it."""
         _unlink(self.path)
