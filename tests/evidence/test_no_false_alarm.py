@@ -54,7 +54,7 @@ def test_output_is_kept_after_an_end_that_the_journal_took_and_then_framed_other
     begun: Shell, finished: Make
 ) -> None:
     output = {"head_sha256": "0" * 64, "tail_sha256": "0" * 64}
-    begun.write(finished(1, output=output, journaled=True))
+    begun.write(finished(1, output=output, journaled=True, items=Tally(pending_bytes=9).fields()))
     with begun.open() as store, store.write() as tx:
         tx.keep_output(RUN, b"as it was left", b"")
     assert findings(begun) == []

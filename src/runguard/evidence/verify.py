@@ -110,6 +110,7 @@ def integrity(
     tellings.look_again(store, [run for seq, runs in removals.runs.items() if seq > begin.seq for run in runs])
     tellings.leave_out(known.incomplete)
     found += records.compare(store, tellings, removals, counted)
+    found += records.untold(store, tellings, begin.seq)
     found += removals.what_stayed()
     signed = _signatures(store, since.seq, trusted, environ, found)
     found = [each for each in found if not known.names(each.what, each.seq)]

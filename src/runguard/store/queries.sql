@@ -450,7 +450,7 @@ WHERE id > :after AND id < :beyond ORDER BY id LIMIT :page
 
 -- name: item_lines
 -- Case entries between two ids, both excluded, as they are filed and as they are.
-SELECT id, case_id, said, line FROM item WHERE id > :after AND id < :beyond ORDER BY id
+SELECT id, case_id, said, file_offset, line FROM item WHERE id > :after AND id < :beyond ORDER BY id
 
 -- name: item_next
 -- The first case entry beyond some number.
@@ -761,3 +761,34 @@ UNION ALL
 SELECT 'erasure', CAST(seq AS TEXT) FROM erasure
 WHERE NOT EXISTS (SELECT 1 FROM bearing WHERE bearing.seq = erasure.seq AND bearing.kind = 'redact')
 LIMIT 100
+
+-- name: items_of_case_in_run
+-- What a run said of a case, in order.
+SELECT id, said, line FROM item WHERE case_id = :case_id AND seq <= 1000 AND id > :after AND id < :beyond
+UNION ALL
+SELECT id, said, line FROM item WHERE start_seq = :start_seq AND case_id = :case_id AND seq > 1000
+ORDER BY id
+
+-- name: runs_with_items
+-- The entries, after one, under which anything of case entries is filed: one step of an index for each of them.
+WITH RECURSIVE recorded (start_seq) AS (
+    SELECT min(id) >> 21 FROM item WHERE id >= (CAST(:after AS BIGINT) + 1) << 21
+    UNION ALL
+    SELECT (SELECT min(item.id) >> 21 FROM item WHERE item.id >= (recorded.start_seq + 1) << 21)
+    FROM recorded WHERE recorded.start_seq IS NOT NULL
+),
+listed (start_seq) AS (
+    SELECT min(id) >> 21 FROM item_list WHERE id >= (CAST(:after AS BIGINT) + 1) << 21
+    UNION ALL
+    SELECT (SELECT min(item_list.id) >> 21 FROM item_list WHERE item_list.id >= (listed.start_seq + 1) << 21)
+    FROM listed WHERE listed.start_seq IS NOT NULL
+)
+SELECT start_seq FROM recorded WHERE start_seq IS NOT NULL
+UNION
+SELECT start_seq FROM listed WHERE start_seq IS NOT NULL
+UNION
+SELECT start_seq FROM item_rejected WHERE start_seq > :after
+UNION
+SELECT start_seq FROM item_open WHERE start_seq > :after
+UNION
+SELECT start_seq FROM item_run WHERE start_seq > :after
