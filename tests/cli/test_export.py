@@ -9,7 +9,6 @@ import shutil
 import stat
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -339,18 +338,6 @@ def test_nothing_is_overwritten(letters: Shell, name: str) -> None:
     assert told.returncode == 2
     assert told.stderr == f"runguard: export: {letters.directory}/{name} exists: nothing is overwritten; name another\n"
     assert (letters.directory / name).read_text() == "mine"
-
-
-@pytest.fixture
-def small_disk(shell: Shell) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    directory = shell.directory / "small"
-    directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs root and the right to mount a tmpfs")
-    yield directory
-    subprocess.run(["umount", "-l", str(directory)], check=True)
 
 
 @pytest.mark.parametrize("name", ["bundle", "bundle.tar.gz"])

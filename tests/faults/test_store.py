@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from disks import fill
 from shell import Shell
 
 EXIT_5 = ("sh", "-c", "echo out; exit 5")
@@ -20,32 +21,10 @@ EXIT_5 = ("sh", "-c", "echo out; exit 5")
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a file system")
 
 
-@pytest.fixture
-def small_disk(shell: Shell) -> Iterator[Path]:
-    """Put the state directory on a file system of 2 MiB."""
-    shell.state.mkdir(mode=0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", shell.state], check=True)
-    yield shell.state
-    subprocess.run(["umount", "-l", shell.state], check=True)
-
-
-def fill(directory: Path) -> Path:
-    """Leave no byte free in the file system of `directory`."""
-    ballast = directory / "ballast"
-    with open(ballast, "wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            try:
-                while True:
-                    file.write(bytes(size))
-            except OSError:
-                continue
-    return ballast
-
-
 @root_only
-def test_on_a_full_disk_the_job_runs_and_is_recorded_in_the_reserve(shell: Shell, small_disk: Path) -> None:
+def test_on_a_full_disk_the_job_runs_and_is_recorded_in_the_reserve(shell: Shell, small_state: Path) -> None:
     assert shell("run", "-j", "x", "--", "true").returncode == 0
-    ballast = fill(small_disk)
+    ballast = fill(small_state)
     done = shell("run", "-j", "x", "--", *EXIT_5)
     assert (done.returncode, done.stdout) == (5, "out\n")
     assert "recording in the journal instead" in done.stderr
@@ -60,9 +39,9 @@ def test_on_a_full_disk_the_job_runs_and_is_recorded_in_the_reserve(shell: Shell
 
 @root_only
 def test_a_disk_full_from_the_beginning_leaves_no_place_for_a_trace_and_nothing_runs(
-    shell: Shell, small_disk: Path
+    shell: Shell, small_state: Path
 ) -> None:
-    fill(small_disk)
+    fill(small_state)
     done = shell("run", "-j", "x", "--", "touch", "ran")
     assert done.returncode in (74, 78)  # no trace, or not even a lock file
     assert not (shell.directory / "ran").exists()
@@ -70,10 +49,10 @@ def test_a_disk_full_from_the_beginning_leaves_no_place_for_a_trace_and_nothing_
 
 
 @root_only
-def test_a_window_answered_on_a_full_disk_is_not_run_again(shell: Shell, small_disk: Path) -> None:
+def test_a_window_answered_on_a_full_disk_is_not_run_again(shell: Shell, small_state: Path) -> None:
     daily = ("run", "-j", "d", "-s", "0 0 * * *", "-z", "UTC")
     shell(*daily, "--scheduled-at", "2026-03-01T00:00Z", "--", "true")
-    fill(small_disk)
+    fill(small_state)
     second = (*daily, "--scheduled-at", "2026-03-02T00:00Z")
     assert shell(*second, "--", "true").returncode == 0
     again = shell(*second, "--", "touch", "again")
@@ -172,9 +151,9 @@ def test_a_store_that_may_not_be_written_sends_the_record_to_the_journal(others:
 
 
 @root_only
-def test_on_a_read_only_file_system_nothing_runs_and_queries_still_work(shell: Shell, small_disk: Path) -> None:
+def test_on_a_read_only_file_system_nothing_runs_and_queries_still_work(shell: Shell, small_state: Path) -> None:
     shell("run", "-j", "x", "--", "true")
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    subprocess.run(["mount", "-o", "remount,ro", small_state], check=True)
     done = shell("run", "-j", "x", "--", "touch", "ran")
     assert done.returncode in (74, 78)
     assert not (shell.directory / "ran").exists()
@@ -192,18 +171,18 @@ def test_file_size_limits_are_a_full_disk(shell: Shell) -> None:
 
 
 @root_only
-def test_a_window_done_before_the_disk_was_full_is_not_run_again(shell: Shell, small_disk: Path) -> None:
+def test_a_window_done_before_the_disk_was_full_is_not_run_again(shell: Shell, small_state: Path) -> None:
     daily = ("run", "-j", "d", "-s", "0 0 * * *", "-z", "UTC", "--scheduled-at", "2026-03-01T00:00Z")
     shell(*daily, "--", "true")
-    fill(small_disk)
+    fill(small_state)
     again = shell(*daily, "--", "touch", "again")
     assert again.returncode == 0
     assert not (shell.directory / "again").exists()
 
 
 @root_only
-def test_a_fault_of_the_store_is_said_once(shell: Shell, small_disk: Path) -> None:
+def test_a_fault_of_the_store_is_said_once(shell: Shell, small_state: Path) -> None:
     shell("run", "-j", "x", "--", "true")
-    fill(small_disk)
+    fill(small_state)
     said = shell("run", "-j", "x", "--", "true").stderr.splitlines()
     assert len(said) == len(set(said))

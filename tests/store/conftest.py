@@ -233,15 +233,3 @@ def as_nobody() -> Callable[[Callable[[], object]], str]:
     if run(lambda: os.access(statements.__file__, os.R_OK)) != "True":
         pytest.skip("another account may not read the sources: the checkout lies in a private directory")
     return run
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    directory = tmp_path / "small"
-    directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("needs root and the right to mount a tmpfs")
-    yield directory
-    subprocess.run(["umount", "-l", str(directory)], check=True)

@@ -6,11 +6,8 @@ import contextlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from receivers import Healthchecks, Misbehaving, answer
 from runguard.heartbeat import spool
@@ -188,27 +185,16 @@ def test_the_address_is_nowhere_in_the_state_directory(shell: Shell) -> None:
         assert not path.is_file() or CHECK.encode() not in path.read_bytes()
 
 
-@pytest.fixture
-def small_disk(shell: Shell) -> Iterator[Path]:
-    """Put the state directory on a file system of 2 MiB."""
-    shell.state.mkdir(mode=0o700)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", shell.state], check=False)
-    if mounted.returncode:
-        pytest.skip("needs root to mount a file system")
-    yield shell.state
-    subprocess.run(["umount", "-l", shell.state], check=True)
-
-
 def test_on_a_full_disk_it_is_said_that_a_ping_is_not_kept_and_nothing_else_changes(
-    shell: Shell, small_disk: Path
+    shell: Shell, small_state: Path
 ) -> None:
     with Misbehaving([DOWN]) as monitor:
         url = monitor.url(f"/ping/{CHECK}")
         shell("run", "-j", "x", "--", "true")  # makes the store
-        with open(small_disk / "ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
+        with open(small_state / "ballast", "wb", buffering=0) as file, contextlib.suppress(OSError):
             while True:
                 file.write(bytes(4096))
         done = run(shell, url, *FAIL)
     assert (done.returncode, done.stdout) == (3, "no paper\n")
     assert f"it cannot be kept for later: {shell.state}/spool: No space left on device" in done.stderr
-    assert [path.name for path in (small_disk / "spool").iterdir() if path.name != "key"] == []  # no half of a slot
+    assert [path.name for path in (small_state / "spool").iterdir() if path.name != "key"] == []  # no half of a slot
