@@ -13,10 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from runguard import printable
 from runguard.errors import OutputError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # Rows whose widths decide those of the plain columns; more are printed as they come.
 MEASURED_ROWS = 2000
@@ -266,17 +269,12 @@ def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
     if total < 2 or not sys.stderr.isatty():
         yield lambda: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    bar = Progress(*columns, console=console)
+    bar = _bar(title)
     task = bar.add_task(title, total=total)
 
     def advance() -> None:
         bar.advance(task)
-        console.print(bar.get_renderable())
+        bar.console.print(bar.get_renderable())
 
     yield advance
 
@@ -287,11 +285,7 @@ def steps(title: str, total: int) -> Iterator[Callable[[int], None]]:
     if total < 10_000 or not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar(title) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)
 
@@ -309,3 +303,12 @@ def working(title: str) -> Iterator[Callable[[int], None]]:
             sys.stderr.flush()
 
     yield advance if sys.stderr.isatty() else lambda _: None
+
+
+def _bar(title: str) -> Progress:
+    """Return a bar on stderr, which goes away with the `with` that shows it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(printable.line(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

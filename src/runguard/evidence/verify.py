@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runguard.coverage.missing import gap
 from runguard.evidence import forgotten, indexed, records, signing
@@ -80,18 +80,7 @@ def integrity(
     if gone is not None and begin.seq == gone.upto_seq:
         _rest(store, gone, tellings, found)
     while page := store.unjudged("lines_after", seq=chain.seq, page=PAGE):
-        first_seq = chain.seq + 1
-        sound, unsound = [], []
-        for seq, line in page:
-            flaws = list(chain.follow(seq, bytes(line)))
-            found += flaws
-            if flaws:
-                unsound.append(seq)
-            else:
-                sound.append((seq, bytes(line)))
-                tellings.read(seq, bytes(line))
-        found += Indexed(store, sound, first_seq, chain.seq, unsound).findings()
-        found += _outputs(store, first_seq, chain.seq)
+        _hold_against(store, page, chain, tellings, found)
         advance(len(page))
         if len(found) > most:
             text = f"too many findings: nothing was looked at after entry {chain.seq}"
@@ -130,6 +119,24 @@ def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) 
             windows = f"{missed.windows} windows" if missed.windows > 1 else "1 window"
             text = f"{job}: nobody answered {windows}, the first {missed.first.key}: runguard missing {job}"
             yield Finding("windows", None, text)
+
+
+def _hold_against(
+    store: ReadOnlyStore, page: list[tuple[Any, ...]], chain: Chain, tellings: records.Tellings, found: list[Finding]
+) -> None:
+    """Hold the next lines of the ledger against the chain, the tables and the outputs that are kept."""
+    first_seq = chain.seq + 1
+    sound, unsound = [], []
+    for seq, line in page:
+        flaws = list(chain.follow(seq, bytes(line)))
+        found += flaws
+        if flaws:
+            unsound.append(seq)
+        else:
+            sound.append((seq, bytes(line)))
+            tellings.read(seq, bytes(line))
+    found += Indexed(store, sound, first_seq, chain.seq, unsound).findings()
+    found += _outputs(store, first_seq, chain.seq)
 
 
 def _beginning(store: ReadOnlyStore, since: Since, gone: Pruned | None, found: list[Finding]) -> Since:
