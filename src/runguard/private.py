@@ -1,4 +1,4 @@
-"""The one judge of what is ours alone: private is where nobody else can plant, replace or change a file."""
+"""What is ours alone, and its one judge: private is where nobody else can plant, replace or change a file."""
 
 from __future__ import annotations
 
@@ -66,3 +66,12 @@ def make(directory: str) -> str:
     except FileExistsError:
         pass  # another start was faster
     return flaw(directory)
+
+
+def sync(directory: str) -> None:
+    """Make the names in a directory durable. Raises OSError."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Mapping
 
-from runguard import programs
+from runguard import private, programs
 from runguard.crontab.hazards import Place
 from runguard.errors import CrontabError
 
@@ -67,7 +67,7 @@ def replace(path: str, before: bytes, after: bytes, stamp: str) -> str:
             _forget(new, copy)
         raise
     try:
-        _sync_directory(directory)
+        private.sync(directory)
     except OSError as error:
         why = f"{path}: written, but perhaps not down to the disk: {error.strerror}; as it was: {copy}"
         raise CrontabError(why, _CANNOT_WRITE) from error
@@ -175,14 +175,6 @@ def _write(path: str, data: bytes, like: os.stat_result | None) -> None:
         if isinstance(error, OSError) and not isinstance(error.filename, str):
             error.filename = path
         raise
-
-
-def _sync_directory(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _forget(*paths: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 
+from runguard import private
 from runguard.errors import UsageError
 
 ARCHIVE = ".tar.gz"
@@ -48,7 +49,7 @@ class Parcel:
             except OSError:
                 os.rmdir(self.path)
                 raise
-        _sync(os.path.dirname(self.path))
+        private.sync(os.path.dirname(self.path) or ".")
 
 
 @contextmanager
@@ -91,11 +92,3 @@ def _sha256(path: str) -> str:
         while data := file.read(1 << 20):
             hash.update(data)
     return hash.hexdigest()
-
-
-def _sync(directory: str) -> None:
-    fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -12,7 +12,7 @@ import time
 from _signal import SIGCONT, SIGKILL, SIGTERM  # type: ignore[import-not-found]
 
 from runguard import clock
-from runguard.guard import holding, host, liveness, locking, stragglers
+from runguard.guard import holding, host, liveness, lock, locking, stragglers
 from runguard.guard.runfile import ORDER
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ class _Victim:
         noted = holding.holder_by_note(self._places.locks, self._places.runs, self._job)
         if noted is None or noted.run_id != self._holder.run_id:
             return []
-        return locking.by_run(os.path.join(self._places.locks, f"{self._job}.lock"), self._holder.guard_pid)
+        return locking.by_run(lock.path_of(self._places.locks, self._job), self._holder.guard_pid)
 
 
 def _send(pids: Iterable[int], number: int) -> int | None:

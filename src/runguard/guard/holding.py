@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from runguard.guard import host, lock
 from runguard.instant import from_rfc3339, rfc3339, span
 from runguard.model import Holder
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from runguard.guard.start import Start
     from runguard.store.reads import Run
 
-_SHOWN_COMMAND = 200  # characters
-
 
 def note(start: Start, argv: tuple[str, ...]) -> bytes:
     """Return what a holder writes into its lock file: `argv` has its secrets masked."""
@@ -26,7 +22,7 @@ def note(start: Start, argv: tuple[str, ...]) -> bytes:
         "guard_start": start.guard_ticks,
         "boot_id": start.boot_id,
         "started": rfc3339(start.at_us),
-        "command": " ".join(argv)[:_SHOWN_COMMAND],
+        "command": " ".join(argv)[: host.SHOWN_COMMAND],
     }
     return lines.encode(fields)
 
@@ -39,9 +35,7 @@ def holder_by_note(locks: str, runs: str, job: str) -> Holder | None:
         fields = lines.parse(lock.read_note(locks, job))
         life = liveness.judge(fields["run_id"], fields["guard_pid"], fields["boot_id"], runs)
         started_us = from_rfc3339(fields["started"])
-        pid, command = _who_lives(
-            life, fields["guard_pid"], f"{runs}/{fields['run_id']}", os.path.join(locks, f"{job}.lock")
-        )
+        pid, command = _who_lives(life, fields["guard_pid"], f"{runs}/{fields['run_id']}", lock.path_of(locks, job))
         if pid is None or pid == life.command_pid:
             command = fields["command"]  # that has its secrets masked
         return Holder(fields["run_id"], None, fields["guard_pid"], pid, command, started_us)

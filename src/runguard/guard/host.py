@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNSET_LOGINUID = 0xFFFF_FFFF
+SHOWN_COMMAND = 200  # characters of a command line, where it only tells who somebody is
 
 
 class Actor(NamedTuple):

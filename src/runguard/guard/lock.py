@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SUFFIX = ".lock"
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: opening a FIFO must not hang
 
 
@@ -67,7 +68,7 @@ def take(directory: str, job: str, acquire: Callable[[int], bool] = at_once) -> 
     Raises UnsafeError where the lock file cannot be trusted: then nothing may start.
     """
     ensure_private_directory(directory)
-    path = os.path.join(directory, f"{job}.lock")
+    path = path_of(directory, job)
     for _ in range(100):
         fd = _open(path)
         try:
@@ -87,10 +88,15 @@ def take(directory: str, job: str, acquire: Callable[[int], bool] = at_once) -> 
     raise _unsafe(path, "it is replaced again and again while it is being locked")
 
 
+def path_of(directory: str, job: str) -> str:
+    """Return the lock file of `job` in the directory of locks."""
+    return os.path.join(directory, job + SUFFIX)
+
+
 def read_note(directory: str, job: str) -> bytes:
     """Return what the holder wrote with `Lock.note`, or nothing."""
     try:
-        fd = os.open(os.path.join(directory, f"{job}.lock"), os.O_RDONLY | _FLAGS)
+        fd = os.open(path_of(directory, job), os.O_RDONLY | _FLAGS)
     except OSError:
         return b""
     try:

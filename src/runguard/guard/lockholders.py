@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from runguard.guard import host, locking
+from runguard.guard.lock import SUFFIX
 from runguard.record import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     Inode = tuple[int, int]  # device, number
 
-_SHOWN_COMMAND = 200  # characters
-_SUFFIX = ".lock"
 _DELETED = " (deleted)"
 
 
@@ -74,7 +73,7 @@ def _unseen(taker: int) -> LockHolder:
 
 
 def _command(pid: int) -> str:
-    return host.command_line(pid)[:_SHOWN_COMMAND]
+    return host.command_line(pid)[: host.SHOWN_COMMAND]
 
 
 def _lock_files(locks: str) -> dict[Inode, str]:
@@ -83,9 +82,9 @@ def _lock_files(locks: str) -> dict[Inode, str]:
     try:
         with os.scandir(locks) as entries:
             for entry in entries:
-                if entry.name.endswith(_SUFFIX):
+                if entry.name.endswith(SUFFIX):
                     status = entry.stat(follow_symlinks=False)
-                    found[status.st_dev, status.st_ino] = entry.name.removesuffix(_SUFFIX)
+                    found[status.st_dev, status.st_ino] = entry.name.removesuffix(SUFFIX)
     except OSError:
         return found
     return found
@@ -120,13 +119,13 @@ def _job_of(descriptor: Descriptor, locks: str, files: dict[Inode, str]) -> str 
     The name alone is looked at first: a file on a network file system that hangs is never touched.
     """
     path = descriptor.path
-    if path.endswith(_SUFFIX):
+    if path.endswith(SUFFIX):
         try:
             found = os.stat(descriptor.link)
         except OSError:
             return None
         return files.get((found.st_dev, found.st_ino))
     directory, _, name = path.removesuffix(_DELETED).rpartition("/")
-    if path.endswith(_SUFFIX + _DELETED) and directory == locks:
-        return name.removesuffix(_SUFFIX)
+    if path.endswith(SUFFIX + _DELETED) and directory == locks:
+        return name.removesuffix(SUFFIX)
     return None

@@ -160,7 +160,7 @@ def _noted(prepared: Prepared, places: Places) -> list[Holder]:
     holder = holding.holder_by_note(places.locks, places.runs, job)
     if holder is None or holder.guard_pid == os.getpid():
         return []
-    return [holder] if locking.by_run(os.path.join(places.locks, f"{job}.lock"), holder.guard_pid) else []
+    return [holder] if locking.by_run(lock.path_of(places.locks, job), holder.guard_pid) else []
 
 
 def _refusal(prepared: Prepared, places: Places, signals: Signals, more: str) -> Refuse:

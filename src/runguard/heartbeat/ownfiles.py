@@ -45,15 +45,6 @@ def remove(path: str) -> None:
         return
 
 
-def sync(directory: str) -> None:
-    """Make the names in a directory durable. Raises OSError."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 class Alone:
     """The lock of the directory, for the few steps between looking at a slot and replacing or removing it.
 

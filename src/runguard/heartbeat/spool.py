@@ -97,7 +97,7 @@ def keep(directory: str, slot: Slot, now_us: int) -> bool:
         except OSError:
             ownfiles.remove(fresh)
             raise
-    ownfiles.sync(directory)
+    private.sync(directory)
     return True
 
 
@@ -252,7 +252,7 @@ def _key(directory: str) -> bytes:
             pass  # another run was faster
         finally:
             ownfiles.remove(fresh)
-        ownfiles.sync(directory)
+        private.sync(directory)
     raise OSError(errno.EIO, "its key cannot be kept")
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from runguard.store.reads import Ping, Reader, Run
 
 UNKNOWN = "unknown"  # beside the states of liveness: this account may not ask
-_SHOWN_COMMAND = 200  # characters
 _USUAL_OF = 20  # successes
 _USUAL_FROM = 3
 _ENDS = ("success", "failure")  # what a monitor waits for
@@ -106,7 +105,7 @@ def _running(store: Reader, run: Run, life: Life, now_us: int) -> Running:
         command_pid=life.command_pid,
         started_us=run.started_us,
         running_s=max(now_us - run.started_us, 0) / SECOND_US,
-        command=command[:_SHOWN_COMMAND],
+        command=command[: host.SHOWN_COMMAND],
         state=life.state,
         because=life.because,
         overdue="",

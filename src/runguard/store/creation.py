@@ -98,11 +98,7 @@ def _make_file(path: str, directory: str) -> None:
         os.fchmod(file, 0o600)
     finally:
         os.close(file)
-    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(place)
-    finally:
-        os.close(place)
+    private.sync(directory)
 
 
 def migrations(version: int) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from runguard.store.reads import Reader
 
 PAGE = 500
@@ -71,24 +73,14 @@ def progress(reader: Reader, start_seq: int) -> Progress | None:
 
 def records(reader: Reader, after: int, beyond: int) -> Iterator[Record]:
     """Yield the entries whose ids lie between `after` and `beyond`, both excluded, in order."""
-    while True:
-        page = reader.rows("items", after=after, beyond=beyond, page=PAGE)
-        for row in page:
-            yield Record(*row)
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
+    for row in _paged(reader, "items", after, beyond=beyond):
+        yield Record(*row)
 
 
 def words(reader: Reader, after: int, beyond: int) -> Iterator[tuple[str, str]]:
     """Yield case and said of the entries whose ids lie between `after` and `beyond`, both excluded, in order."""
-    while True:
-        page = reader.rows("item_words", after=after, beyond=beyond, page=PAGE)
-        for _, case, said in page:
-            yield case, said
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
+    for _, case, said in _paged(reader, "item_words", after, beyond=beyond):
+        yield case, said
 
 
 def of_case(reader: Reader, case: str) -> list[Record]:
@@ -98,14 +90,8 @@ def of_case(reader: Reader, case: str) -> list[Record]:
 
 def rejects(reader: Reader, start_seq: int) -> Iterator[Reject]:
     """Yield the rejected pieces of a run, in order."""
-    after = -1
-    while True:
-        page = reader.rows("items_rejected", start_seq=start_seq, after=after, page=PAGE)
-        for row in page:
-            yield Reject(*row)
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
+    for row in _paged(reader, "items_rejected", -1, start_seq=start_seq):
+        yield Reject(*row)
 
 
 def still_open(reader: Reader, start_seq: int, limit: int = 1_000_000_000) -> list[Open]:
@@ -125,8 +111,13 @@ def digests(reader: Reader, after: int, beyond: int) -> Iterator[bytes]:
 
 def pieces(reader: Reader, after: int, beyond: int) -> Iterator[tuple[int, bytes]]:
     """Yield the same, each with the id of the record that its first digest is of."""
+    yield from _paged(reader, "item_lists", after, beyond=beyond)
+
+
+def _paged(reader: Reader, name: str, after: int, **fixed: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a statement that gives a page of them, by their first column, beyond `after`."""
     while True:
-        page = reader.rows("item_lists", after=after, beyond=beyond, page=PAGE)
+        page = reader.rows(name, after=after, page=PAGE, **fixed)
         yield from page
         if len(page) < PAGE:
             return

@@ -228,7 +228,7 @@ def _append(path: str, line: bytes, wait_s: float) -> None:
             os.ftruncate(file, size)
             raise
         if size == 0:
-            _sync_directory(os.path.dirname(path))
+            private.sync(os.path.dirname(path))
     finally:
         os.close(file)
 
@@ -239,15 +239,7 @@ def _make(directory: str) -> None:
     if flaw := private.make(directory):
         raise OSError(errno.EPERM, flaw)
     if missing:
-        _sync_directory(os.path.dirname(directory))
-
-
-def _sync_directory(path: str) -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        private.sync(os.path.dirname(directory))
 
 
 def names(directory: str) -> list[str]:
