@@ -154,6 +154,75 @@ def test_a_line_that_was_added_to_manifest_is_no_way_around_it(letters: Shell) -
     assert "these lines are no checksums" in verify(made).stdout
 
 
+def forged(line: bytes) -> bytes:
+    """Return a line with a word changed, as somebody would whom it does not suit."""
+    changed = line.replace(b'"done"', b'"skip"').replace(b'"outcome":"succeeded"', b'"outcome":"cancelled"')
+    assert changed != line
+    return changed
+
+
+def test_a_forged_record_is_found_where_the_list_of_its_run_was_taken_out(letters: Shell) -> None:
+    made = export(letters, "--case", "HB-4")
+    (place,) = (made / "lists").iterdir()
+    first, last = (made / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (made / "records.jsonl").write_bytes(first + forged(last))
+    group = (place / "g00001").read_text()
+    new = group.replace(hashlib.sha256(last).hexdigest(), hashlib.sha256(forged(last)).hexdigest())
+    assert new != group
+    (place / "g00001").write_text(new)
+    (place / "run").unlink()
+    renewed(made)
+    told = verify(made)
+    assert (told.returncode, "run: the list of the run is missing" in told.stdout) == (1, True)
+
+
+def test_a_forged_entry_is_found_where_a_list_was_put_beside_for_it(letters: Shell) -> None:
+    made = export(letters, "--case", "HB-2")
+    lines = (made / "entries.jsonl").read_bytes().splitlines(keepends=True)
+    lines[1] = forged(lines[1])
+    (made / "entries.jsonl").write_bytes(b"".join(lines))
+    for name, said in (("0000000001", "there is no such checkpoint"), ("newer", "entry 2 is not the one")):
+        (made / "checkpoints" / name).write_text(f"{hashlib.sha256(lines[1]).hexdigest()}  e0000000002\n")
+        renewed(made)
+        told = verify(made)
+        assert (told.returncode, said in told.stdout) == (1, True)
+        (made / "checkpoints" / name).unlink()
+
+
+@pytest.mark.parametrize("name", ["entries.jsonl", "records.jsonl", "checkpoints.jsonl"])
+def test_what_is_evidence_cannot_be_left_out_with_a_new_manifest(letters: Shell, name: str) -> None:
+    made = export(letters, "--case", "HB-2")
+    data = (made / name).read_bytes()
+    (made / name).unlink()
+    renewed(made)
+    told = verify(made)
+    assert (told.returncode, f"WRONG  {name}: it is not in MANIFEST" in told.stdout) == (1, True)
+    for changed in (data.replace(b'"v":1', b'"v":\0001'), data[:-1]):  # what a shell reads as the same line
+        (made / name).write_bytes(changed)
+        renewed(made)
+        told = verify(made)
+        assert (told.returncode, f"WRONG  {name}: it is not lines of text" in told.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["entries.jsonl", "records.jsonl"])
+def test_lines_that_were_swapped_or_doubled_are_found(letters: Shell, name: str) -> None:
+    made = export(letters, "--case", "HB-2")
+    first, second, *rest = (made / name).read_bytes().splitlines(keepends=True)
+    for lines in ([second, first, *rest], [first, first, second, *rest], [first, second, *rest, first]):
+        (made / name).write_bytes(b"".join(lines))
+        renewed(made)
+        told = verify(made)
+        assert (told.returncode, f"WRONG  {name}: " in told.stdout, "not in order" in told.stdout) == (1, True, True)
+
+
+@pytest.mark.parametrize("name", [".hidden", "lists/.hidden", "a/b/c/d"])
+def test_a_file_that_was_hidden_in_it_is_found(letters: Shell, name: str) -> None:
+    made = export(letters, "--case", "HB-2")
+    (made / name).parent.mkdir(parents=True, exist_ok=True)
+    (made / name).write_text("x")
+    assert f"{name}: it is not in MANIFEST" in verify(made).stdout
+
+
 def test_anchors_are_held_against_it(letters: Shell) -> None:
     made = export(letters, "--case", "HB-2")
     lines = dict(rows(letters, "SELECT seq, line FROM ledger"))
@@ -240,7 +309,17 @@ def test_many_records_of_a_run_are_in_many_groups(letters: Shell) -> None:
     assert verify(one).returncode == 0
     everything = export(letters, "--job", "letters", to="all")
     assert len(list((everything / "lists" / oldruns.run_id(3)).iterdir())) == 3
-    assert "130 records" in verify(everything).stdout
+    for shell_name in SHELLS:
+        assert "130 records" in verify(everything, shell=shell_name).stdout
+    lines = (everything / "records.jsonl").read_bytes().splitlines(keepends=True)
+    for at in (0, 7, 8, 99, 129):
+        changed = [*lines[:at], lines[at].replace(b'"case"', b'"cose"'), *lines[at + 1 :]]
+        (everything / "records.jsonl").write_bytes(b"".join(changed))
+        renewed(everything)
+        number = json.loads(lines[at])["seq"]
+        for shell_name in SHELLS:
+            told = verify(everything, shell=shell_name)
+            assert (told.returncode, f"  {number:07d}\nThis bundle does not hold." in told.stdout) == (1, True)
 
 
 def test_what_was_removed_lawfully_is_missing_and_told(letters: Shell) -> None:
