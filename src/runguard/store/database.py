@@ -39,10 +39,16 @@ class Appended(NamedTuple):
 
 
 class ReadOnlyStore(Reader):
-    """A store that is asked and never written. `remarks` are sentences for the person at the terminal."""
+    """A store that is asked and never written. `remarks` are sentences for the person at the terminal.
 
-    def __init__(self, path: str, connection: _sqlite3.Connection | None) -> None:
+    `roll_back` undoes what a writer that was killed meanwhile has left behind; it raises StoreError.
+    """
+
+    def __init__(
+        self, path: str, connection: _sqlite3.Connection | None, roll_back: Callable[[], None] | None = None
+    ) -> None:
         self.path = path
+        self._roll_back = roll_back
         self.remarks: list[str] = []
         self._connection = connection
         self._shapes: dict[str, set[tuple[type, ...]]] = {}  # statement → what its rows were like
@@ -104,6 +110,15 @@ class ReadOnlyStore(Reader):
         return recoveries.look(self).knows(seen.seq, seen.hash)
 
     def _fetch(self, name: str, parameters: Mapping[str, Any]) -> tuple[_sqlite3.Cursor, list[tuple[Any, ...]]]:
+        try:
+            return self._execute(name, parameters)
+        except StoreError as error:
+            if self._roll_back is None or not words(self.path).needs_rollback(error):
+                raise
+        self._roll_back()
+        return self._execute(name, parameters)
+
+    def _execute(self, name: str, parameters: Mapping[str, Any]) -> tuple[_sqlite3.Cursor, list[tuple[Any, ...]]]:
         try:
             cursor = self._open().execute(self._statements[name], parameters)
             return cursor, cursor.fetchall()

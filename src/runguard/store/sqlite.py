@@ -99,7 +99,7 @@ def open_reader(path: str, *, witness_directory: str | None = None, wait_s: floa
         version = identify(connection, path)
     if version == 0:
         raise NothingRecordedError(path, "nothing has been recorded in it yet")
-    store = ReadOnlyStore(path, connection)
+    store = ReadOnlyStore(path, connection, lambda: _roll_back(path, wait_s))
     if damage and not isinstance(damage, PermissionError):  # an auditor may not see the witness
         store.remark_witness(witness, damage)
     if seen:
