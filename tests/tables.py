@@ -12,7 +12,8 @@ PIECES = st.sampled_from(
     [b"/opt/letters/send", b"--all", b"echo", b"'", b'"', b"'a b'", b'"c d"', b"\\%", b"%", b"\\\\", b"\\", b"\\'",
      b"$HOME", b"`date`", b"$(date +\\%F)", b"|", b">", b">>/tmp/x", b"2>&1", b"&&", b";", b"#", b"=", b"A=1", b"-c",
      b"/bin/bash -c", b"/bin/bash", b"bash", b"~", b"*", b"{}", b"!", b"\xff\xfe", b"\xc3\xa4", b"\r", b"x" * 300,
-     b"cd /x", b"time", b"=x", b"x'", b'x"']
+     b"cd /x", b"time", b"=x", b"x'", b'x"', b"|&",
+     b"<", b"(", b")", b";;", b"case x in", b"esac", b"nice -n", b"sh -c", b"\x0c", b"'runguard run'"]
 )  # fmt: skip
 COMMANDS = st.lists(st.tuples(PIECES, st.sampled_from([b" ", b"", b"  ", b"\t"])), min_size=1, max_size=7).map(
     lambda pairs: b"".join(piece + blank for piece, blank in pairs)

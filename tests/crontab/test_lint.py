@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runguard import zones
 from runguard.crontab import parse
-from runguard.crontab.daemons import BUSYBOX, CRONIE, DEBIAN, Daemon
+from runguard.crontab.daemons import BUSYBOX, CRONIE, DAEMONS, DEBIAN, Daemon
 from runguard.crontab.hazards import HAZARDS, Finding, Host, Place, Table
 from runguard.crontab.lint import judge
 from runguard.crontab.wrap import BadMark
@@ -17,6 +20,7 @@ from runguard.errors import ZoneError
 from runguard.instant import from_rfc3339
 from runguard.model import Schedule
 from runguard.schedule.zone import Zone
+from tables import tables
 
 # Europe/London: gaps on 2027-03-28 and 2028-03-26 at 01:00, folds on 2027-10-31 and 2028-10-29 (rule GB-Eire).
 NOW = from_rfc3339("2026-11-29T12:00:00Z")
@@ -97,6 +101,8 @@ def test_a_table_without_hazards() -> None:
         (b"0 12 * * * nice -n 19 ionice -c3 nowhere x", ["path", "path", "path"]),
         (b"0 12 * * * flock -n l -c 'x y'", ["path"]),
         (b"0 12 * * * sh x -c nowhere", []),
+        (b"0 12 * * * timeout -k", ["path"]),
+        (b"0 12 * * * \x0c", ["path"]),
         (b"0 12 * * * PATH=/opt:$PATH nowhere", []),
         (b"0 12 * * * export PATH=/opt; nowhere", []),
         (b"0 12 * * * . /etc/profile; nowhere", []),
@@ -118,6 +124,7 @@ def test_a_table_without_hazards() -> None:
         (b"0 12 * * * echo a | mail", []),
         (b"0 12 * * * (x; y) | tee", ["pipeline"]),
         (b"0 12 * * * x | (y; x)", ["pipeline"]),
+        (b"0 12 * * * |&<f", ["pipeline"]),
         (b"0 12 * * * [ -x x ] && { x | tee; }", ["pipeline"]),
         (b"0 12 * * * if x | grep -q y; then y; fi", ["path"]),
         (b"0 12 * * * x | grep -q y || y", ["path"]),
@@ -385,6 +392,15 @@ def test_a_user_in_front_of_a_command_is_no_program() -> None:
 def test_a_comment_that_allows_what_is_no_hazard_is_an_error() -> None:
     with pytest.raises(BadMark, match=r"allow=prcent: no such hazard; did you mean percent\?"):
         found(b"# runguard: allow=prcent\n0 12 * * * x\n")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(tables(system=False), tables(system=True), st.binary(max_size=99)), st.sampled_from([*DAEMONS]))
+def test_any_table_is_judged(table: bytes, daemon: str) -> None:
+    with suppress(BadMark):  # two lines were given one name
+        for finding in found(table, host(DAEMONS[daemon]), system=b"root" in table):
+            assert finding.hazard in HAZARDS
+            assert all((finding.reason, finding.happens, finding.fix))
 
 
 def test_every_hazard_is_shown_by_a_test_of_this_file() -> None:

@@ -156,7 +156,7 @@ def _programs(line: Line, found: list[Word], host: Host, world: World) -> Iterat
 def _way_to_find(name: str, line: Line, host: Host) -> str:
     if "/" in name:
         return "write the path of a program that is there"
-    first = line.command.split(maxsplit=1)[0].decode("utf-8", "surrogateescape")
+    first = line.command.partition(b" ")[0].decode("utf-8", "surrogateescape")
     if name == first and not line.user and host.is_account(name):
         return f"a user's table names no user: take {name!r} off; lint --system reads a table that does"
     return "write its path whole, or set PATH in the table"

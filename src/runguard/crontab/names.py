@@ -134,7 +134,7 @@ def past_options(program: str, simple: Sequence[Word], at: int) -> int:
             at += 1
         else:
             break
-    return at
+    return min(at, len(simple))
 
 
 def _valid(text: str) -> str:

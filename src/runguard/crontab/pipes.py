@@ -82,10 +82,10 @@ def _pipelines(found: Sequence[Word]) -> Iterator[tuple[Sequence[Word], bool]]:
 def _hides(part: Sequence[Word], decides: bool) -> bool:
     """Tell whether a failure in front of a pipeline's last command is of interest and not seen."""
     programs = [(simple[0].text or b"").rpartition(b"/")[2] for simple in words.simple_commands(part)]
-    if decides and programs[-1] in ASKED:
+    if decides and ASKED.intersection(programs[-1:]):
         return False
     if not _is_pipe(part[-1]):
-        programs.pop()
+        del programs[-1:]
     return _is_pipe(part[0]) or any(program not in _TALKERS for program in programs)
 
 
