@@ -8,10 +8,15 @@ import multiprocessing
 import shutil
 import sqlite3
 import subprocess
+import sys
+import time
 from typing import Any
 
 import pytest
 
+from runguard import clock
+from runguard.evidence import checkpoints, signing
+from runguard.instant import from_rfc3339
 from shell import Shell
 
 LETTERS = ("run", "-j", "letters", "-s", "0 2 * * *", "-z", "UTC", "--scheduled-at")
@@ -200,6 +205,43 @@ def test_a_signature_that_does_not_hold_is_found(written: Shell) -> None:
     assert any(each.startswith("the signature of checkpoint 13 does not hold: ssh-keygen: ") for each in found)
     spoil(written, "DELETE FROM signature")
     assert "checkpoint 13 is not signed" in verified(written, "--full")[2]
+
+
+@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-keygen")
+def test_a_signature_that_the_next_checkpoint_has_seen_must_stay(written: Shell) -> None:
+    key = str(written.directory / "ours")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    for day, signs in ((1, False), (2, True), (3, True)):
+        with written.open() as store:
+            with store.write() as tx:
+                (made,) = checkpoints.make(tx, from_rfc3339(f"2099-01-0{day}T00:00:00Z"))
+            if signs:
+                with store.write() as tx:
+                    text = signing.sign(key, made.line, written.environ)
+                    tx.send("insert_signature", {"seq": made.seq, "text": text})
+    assert verified(written, "--full")[2] == []
+    spoil(written, "DELETE FROM signature WHERE seq = (SELECT min(seq) FROM signature)")
+    assert verified(written, "--full")[2] == ["the signature of checkpoint 11 was removed"]
+
+
+@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="needs ssh-keygen")
+def test_a_checkpoint_that_is_being_signed_is_no_finding(written: Shell) -> None:
+    key = str(written.directory / "ours")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    written.config.write_text(f'sign_key = "{key}"\n')
+    with written.open() as store:
+        spoil(written, "UPDATE run SET started_us = started_us - 90000000000 WHERE number = 1")
+        with store.write() as tx:
+            (made,) = checkpoints.make(tx, clock.look().wall_us)
+        spoil(written, "UPDATE run SET started_us = started_us + 90000000000 WHERE number = 1")
+        looking = subprocess.Popen(
+            [sys.executable, "-m", "runguard", "verify", "--full"], env=written.environ, stdout=subprocess.DEVNULL
+        )
+        time.sleep(0.5)  # it is at it, or has not begun: both are in order
+        with store.write() as tx:
+            text = signing.sign(key, made.line, written.environ)
+            tx.send("insert_signature", {"seq": made.seq, "text": text})
+    assert looking.wait(timeout=30) == 0
 
 
 def append(store: str, witness: str, worker: int) -> None:

@@ -5,7 +5,8 @@ A checkpoint's list, in the format of sha256sum(1), byte for byte:
     entry list    of the entries `first` to `last`:   SHA-256 of each line, two spaces, e and its seq (10 digits), \n
 
 Its SHA-256 stands in the checkpoint, beside `head`, the SHA-256 of the line `last`, and `previous`, the seq and the
-SHA-256 of the checkpoint before. That one is made even when nothing else happened is what proves an absence.
+SHA-256 of the checkpoint before; `previous_signed` says whether that was signed by then. That one is made even when
+nothing else happened is what proves an absence.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def make(tx: Transaction, now_us: int, upto_seq: int = 0) -> list[Made]:
         last_seq = min(after_seq + CHECKPOINT_ENTRIES, head.seq)
         digests = _digests(tx.store, after_seq, last_seq)
         previous = [(seq, sha256(line).hexdigest()) for seq, line in tx.store.rows("last_checkpoint")]
+        signed = [tx.store.rows("signature", seq=seq) for seq, _ in previous]
         fields = {
             "first": after_seq + 1,
             "last": last_seq,
@@ -51,6 +53,7 @@ def make(tx: Transaction, now_us: int, upto_seq: int = 0) -> list[Made]:
             "head": digests[-1],
             "list_sha256": list_sha256(after_seq + 1, digests),
             "previous": dict(zip(("seq", "sha256"), previous[0], strict=True)) if previous else None,
+            "previous_signed": any(signed),
         }
         appended = tx.append("checkpoint", now_us, fields)
         made += [Made(appended.seq, line) for (line,) in tx.store.rows("line_at", seq=appended.seq)]

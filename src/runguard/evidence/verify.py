@@ -8,10 +8,12 @@ entries. Completeness: every expected window is answered, or named.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from runguard import clock
 from runguard.coverage.missing import gap
 from runguard.evidence import forgotten, indexed, records, signing
 from runguard.evidence.chain import PAGE, Chain, Finding
@@ -19,6 +21,7 @@ from runguard.evidence.forgotten import Pruned, Rest
 from runguard.evidence.indexed import Indexed
 from runguard.evidence.removals import Removals, Removed
 from runguard.guard.expecting import expecting
+from runguard.instant import SECOND_US, from_rfc3339
 from runguard.store import recoveries
 from runguard.store.database import ReadOnlyStore
 from runguard.store.lines import FIRST_PREV
@@ -26,6 +29,7 @@ from runguard.store.recoveries import Recoveries
 from runguard.store.witness import Seen
 
 EMPTY = sha256(b"").hexdigest()
+SIGNED_WITHIN_US = 3 * SECOND_US
 MOST_FINDINGS = 1_000  # a ledger that was written anew from some entry on is one finding, not a million
 
 
@@ -193,17 +197,37 @@ def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Fi
 def _signatures(
     store: ReadOnlyStore, after_seq: int, trusted: Trusted, environ: Mapping[str, str], found: list[Finding]
 ) -> int:
-    """Check what is signed; once one checkpoint was, all later ones must be."""
+    """Check what is signed, and return how many are. Missing is a signature that the next checkpoint has seen.
+
+    That of the last one is waited for a little: it is made after the checkpoint. Where one could not be made, the
+    signature of any later checkpoint covers all before it.
+    """
     signed = 0
-    for seq, line, text in store.unjudged("signatures", seq=after_seq):
-        if text is None:
-            if signed or trusted.public_key is not None:
-                found.append(Finding("signature", seq, f"checkpoint {seq} is not signed"))
-            continue
-        signed += 1
-        if why := signing.flaw(bytes(line), text, trusted.public_key, environ):
-            found.append(Finding("signature", seq, f"the signature of checkpoint {seq} does not hold: {why}"))
+    checkpoints = store.unjudged("signatures", seq=after_seq)
+    for at, (seq, line, text) in enumerate(checkpoints):
+        if text is not None:
+            signed += 1
+            if why := signing.flaw(bytes(line), text, trusted.public_key, environ):
+                found.append(Finding("signature", seq, f"the signature of checkpoint {seq} does not hold: {why}"))
+        elif checkpoints[at + 1 :]:
+            if b',"previous_signed":true}' in checkpoints[at + 1][1]:
+                found.append(Finding("signature", seq, f"the signature of checkpoint {seq} was removed"))
+        elif (signed or trusted.public_key is not None) and not _comes(store, seq, bytes(line)):
+            found.append(Finding("signature", seq, f"checkpoint {seq} is not signed"))
     return signed
+
+
+def _comes(store: ReadOnlyStore, seq: int, line: bytes) -> bool:
+    """Tell whether a checkpoint that was just made is signed by now."""
+    try:
+        made_us = from_rfc3339(json.loads(line)["at"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    while 0 <= clock.look().wall_us - made_us < SIGNED_WITHIN_US:
+        time.sleep(0.1)
+        if store.unjudged("signature", seq=seq):
+            return True
+    return bool(store.unjudged("signature", seq=seq))
 
 
 def _kept_elsewhere(
