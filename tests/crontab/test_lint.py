@@ -82,6 +82,7 @@ def test_a_table_without_hazards() -> None:
         (b"@Daily x", ["unreadable"]),
         (b"* * * * *", ["unreadable"]),
         (b"7- * * * * x", ["unreadable"]),
+        (b"-0 12 * * * x", ["unreadable"]),
         (b"*/2x * * * * x", ["unreadable"]),
         (b"MAILTO=", ["unreadable"]),
         (b"0 12 13 * 5 x", ["day-fields"]),
@@ -180,6 +181,8 @@ def test_what_busybox_makes_of_a_line(line: bytes, hazard: Sequence[str]) -> Non
         (b"CRON_TZ=Asia/Tokyo\n30 1 * * * x\n", []),
         (b"CRON_TZ=Mars/Olympus\n30 1 * * * x\n", ["cron-tz"]),
         (b"0 12 * * * x 'a\\\\b'\n", []),
+        (b"-0 12 * * * x\n", []),
+        (b"0~59 12 * * * x\n", ["reads-otherwise"]),
         (b"0 22-2 * * * x\n", ["unreadable"]),
     ],
 )
@@ -236,6 +239,10 @@ def test_a_line_without_a_command_is_fired_only_where_its_schedule_is_read() -> 
     [empty], [bad] = found(b"* * * * *\n"), found(b"60 * * * *\n")
     assert empty.happens == "cron fires it, and an empty command runs"
     assert bad.happens == "Debian's cron then runs no line of this table at all"
+
+
+def test_a_minus_is_seen_behind_a_line_of_the_same_schedule() -> None:
+    assert hazards(b"0 12 * * * x\n-0 12 * * * y\n") == ["unreadable"]
 
 
 def test_where_sh_is_bash_its_words_are_sh_too() -> None:

@@ -59,6 +59,13 @@ def test_the_schedule_is_as_the_line_has_it() -> None:
     assert wrapped(b"@daily x\n") == b"@daily " + RG + b"x --schedule '@daily' -- x\n"
 
 
+def test_a_minus_in_front_of_a_schedule_is_cronies_and_stays() -> None:
+    line = b"-30 2 * * * x\n"
+    assert left(line) == [Left(1, "Debian's cron reads no - in front of a schedule")]
+    cronie = USER._replace(daemon=CRONIE)
+    assert wrapped(line, cronie) == b"-30 2 * * * " + RG + b"x --schedule '30 2 * * *' -- x\n"
+
+
 def test_a_line_for_the_start_of_the_host_has_no_schedule() -> None:
     form = USER._replace(timezone="Europe/London")
     assert wrapped(b"@reboot /opt/agent\n", form) == b"@reboot " + RG + b"agent -- /opt/agent\n"

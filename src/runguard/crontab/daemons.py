@@ -27,6 +27,7 @@ class Daemon(NamedTuple):
     macros: bool  # @daily and its like
     cuts_at_hash: bool  # a # anywhere in a line begins a comment
     joins_lines: bool  # a backslash at the end of a line continues it
+    takes_minus: bool  # in front of a schedule
     halves_backslashes: bool  # \\\\ becomes \\
     all_or_nothing: bool  # one line that it cannot read, and it runs none of the table
     longest_command: int | None  # bytes
@@ -36,17 +37,17 @@ class Daemon(NamedTuple):
 
 DEBIAN = Daemon(
     name="debian", title="Debian's cron", policy="vixie", percent=True, obeys_cron_tz=False, sets_shell=True,
-    sets_variables=True, macros=True, cuts_at_hash=False, joins_lines=False, halves_backslashes=True,
+    sets_variables=True, macros=True, cuts_at_hash=False, joins_lines=False, takes_minus=False, halves_backslashes=True,
     all_or_nothing=True, longest_command=998, longest_table=10_000, path="/usr/bin:/bin",
 )  # fmt: skip
 CRONIE = DEBIAN._replace(
-    name="cronie", title="cronie", obeys_cron_tz=True, halves_backslashes=False, all_or_nothing=False,
+    name="cronie", title="cronie", obeys_cron_tz=True, takes_minus=True, halves_backslashes=False, all_or_nothing=False,
     longest_command=131_071, longest_table=None,
 )  # fmt: skip
 BUSYBOX = Daemon(
     name="busybox", title="BusyBox crond", policy="walk", percent=False, obeys_cron_tz=False, sets_shell=True,
-    sets_variables=False, macros=False, cuts_at_hash=True, joins_lines=True, halves_backslashes=False,
-    all_or_nothing=False, longest_command=None, longest_table=None, path="/sbin:/usr/sbin:/bin:/usr/bin",
+    sets_variables=False, macros=False, cuts_at_hash=True, joins_lines=True, takes_minus=False,
+    halves_backslashes=False, all_or_nothing=False, longest_command=None, longest_table=None, path="/sbin:/usr/sbin:/bin:/usr/bin",
 )  # fmt: skip
 DAEMONS = {daemon.name: daemon for daemon in (DEBIAN, CRONIE, BUSYBOX)}
 

@@ -44,7 +44,7 @@ def judge(table: Table, host: Host, seen: Seen | None = None) -> list[Finding]:
 def _lines(table: Table, host: Host) -> Iterator[Finding]:
     world = World(wrap.SH, host.daemon.path, host.zone)
     policy = host.daemon.policy
-    timed: dict[tuple[bytes, int, str], list[Finding]] = {}  # tables of thousands of lines have few schedules
+    timed: dict[tuple[bytes, bool, int, str], list[Finding]] = {}  # tables of thousands of lines have few schedules
     for line in table.lines:
         if line.kind == "variable":
             yield from places.variable(line, host)
@@ -52,7 +52,7 @@ def _lines(table: Table, host: Host) -> Iterator[Finding]:
         elif line.kind == "broken":
             yield _broken(line, host)
         elif line.kind == "job":
-            key = line.schedule, id(world.zone), policy
+            key = line.schedule, line.unlogged, id(world.zone), policy
             if key not in timed:
                 timed[key] = list(timing.judge(line, host, world.zone, policy))
             yield from (each._replace(number=line.number) for each in timed[key])

@@ -15,7 +15,7 @@ _VARIABLE = re.compile(
     rb"""(?:'(?P<quoted>[^']*)'\s*|"(?P<doubled>[^"]*)"\s*|(?P<plain>[^'"\s].*))\Z""",
     re.DOTALL,
 )
-_SCHEDULE = re.compile(rb"[ \t]*(?P<schedule>@[^ \t]*|[^ \t@][^ \t]*(?:[ \t]+[^ \t]+){4})[ \t]*")
+_SCHEDULE = re.compile(rb"[ \t]*-?(?P<schedule>@[^ \t]*|[^ \t@][^ \t]*(?:[ \t]+[^ \t]+){4})[ \t]*")
 _USER = re.compile(rb"(?P<user>[^ \t]+)[ \t](?P<gap>[ \t]*)")
 _COMMAND = re.compile(rb"(?:[^\\%]+|\\.|\\\Z)*", re.DOTALL)  # up to the first % without a backslash before it
 
@@ -48,6 +48,11 @@ class Line(NamedTuple):
     def head(self) -> bytes:
         """What stands before the command."""
         return self.raw[: len(self.raw) - len(self.end) - len(self.stdin) - len(self.command)]
+
+    @property
+    def unlogged(self) -> bool:
+        """Whether a - stands in front of a job's schedule: cronie then does not log its starts; others read no such."""
+        return self.kind == "job" and self.raw.lstrip(b" \t").startswith(b"-")
 
     @property
     def text(self) -> bytes:

@@ -29,10 +29,14 @@ _CRONS_WORDS = (
 
 def judge(line: Line, host: Host, zone: Zone | None, policy: str) -> Iterator[Finding]:
     """Yield the hazards of a job's schedule. `zone` is that of its daemon, None where it is not known."""
-    if line.schedule == b"@reboot" and host.daemon.macros:
+    daemon = host.daemon
+    if line.unlogged and not daemon.takes_minus:
+        why = f"'-{shown(line.schedule)}': {daemon.title} reads no - in front of a schedule"
+        yield Finding(line.number, "unreadable", why, _lost(daemon), "take the - off")
+        return
+    if line.schedule == b"@reboot" and daemon.macros:
         return
     text = line.schedule.decode("utf-8", "surrogateescape")
-    daemon = host.daemon
     if text.startswith("@") and (not daemon.macros or text not in cron.MACROS):
         yield _unknown_name(line, text, daemon)
         return
@@ -82,6 +86,9 @@ def _refused_by_us(line: Line, text: str, error: ScheduleError, daemon: Daemon) 
     """Tell of a schedule that runguard does not read, with what the daemon makes of it."""
     place = f"{error.field}, " if error.field else ""
     reason = f"'{shown(line.schedule)}': {place}{error.why.partition(';')[0]}"
+    if daemon.name == "cronie" and "~" in text:
+        happens = "cronie chooses a time of that range whenever it reads the table, and no window can be told from it"
+        return Finding(line.number, "reads-otherwise", reason, happens, "write a time of your own choice")
     reading = fields.read(text, daemon)
     if not reading.refused and "no such date" in error.why:
         return Finding(line.number, "never-fires", reason, "it never fires", "write a date that comes")

@@ -208,6 +208,8 @@ def _why_left(line: Line, form: Form, shell: bytes, zone: str | None) -> str:
         return f"SHELL={shown(shell)}: how that shell quotes is not known"
     if zone is not None and not _ZONE.fullmatch(zone):
         return f"CRON_TZ={values.short(zone)} is no name of a time zone"
+    if line.unlogged and not form.daemon.takes_minus:
+        return f"{form.daemon.title} reads no - in front of a schedule"
     unknown = daemons.unread(line.schedule, form.daemon)
     if unknown:
         return unknown
