@@ -47,7 +47,8 @@ CRONIE = DEBIAN._replace(
 BUSYBOX = Daemon(
     name="busybox", title="BusyBox crond", policy="walk", percent=False, obeys_cron_tz=False, sets_shell=True,
     sets_variables=False, macros=False, cuts_at_hash=True, joins_lines=True, takes_minus=False,
-    halves_backslashes=False, all_or_nothing=False, longest_command=None, longest_table=None, path="/sbin:/usr/sbin:/bin:/usr/bin",
+    halves_backslashes=False, all_or_nothing=False, longest_command=None, longest_table=None,
+    path="/sbin:/usr/sbin:/bin:/usr/bin",
 )  # fmt: skip
 DAEMONS = {daemon.name: daemon for daemon in (DEBIAN, CRONIE, BUSYBOX)}
 
