@@ -177,19 +177,7 @@ def _attempt(
         capture = Capture(settings.output_head_bytes, settings.output_tail_bytes)
         beside = (*books.beside(), *(monitor.beside() if monitor else ()), Beside(LOOK_S, cases.beside()))
         done = execute(plan, signals, capture, command.code, work, beside, settings.min_time_s)
-        if done.verdict.interrupted and terminal.in_foreground():
-            signals.received.append(SIGINT)  # the terminal's Ctrl-C, which the command alone has got, is for us too
-        if done.verdict.outcome not in ("succeeded", "timed_out") and work is not None and work.end_was_ordered():
-            from runguard.guard.ending_others import as_ordered
-
-            done = as_ordered(done, places.runs, prepared.start.run_id)
-        tally = cases.conclude()
-        if tally is not None:
-            from runguard.guard.casework import judged
-
-            done = judged(done, tally, voice)
-        for remark in remarks(done.verdict, done.ended, settings.timeout_s):
-            voice(remark)
+        done, tally = _judge(done, prepared, work, cases, edges)
         recorded = _record_end(prepared, books, done, cases, tally, voice)
         if recorded is None and work is not None:
             work.leave()  # with its output, for whoever brings the journal over
@@ -274,6 +262,30 @@ def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | Non
     except OSError as error:
         voice(f"{places.runs}: {error.strerror}; the run has no file of its own")
         return None
+
+
+def _judge(
+    done: Execution, prepared: Prepared, work: RunFile | None, cases: CaseFile, edges: Edges
+) -> tuple[Execution, Tally | None]:
+    """Return the end as it was meant, by a terminal, another start or the job's own cases, and what those come to.
+
+    What a person could not see from the command's own output and status is said.
+    """
+    places, signals, voice = edges
+    if done.verdict.interrupted and terminal.in_foreground():
+        signals.received.append(SIGINT)  # the terminal's Ctrl-C, which the command alone has got, is for us too
+    if done.verdict.outcome not in ("succeeded", "timed_out") and work is not None and work.end_was_ordered():
+        from runguard.guard.ending_others import as_ordered
+
+        done = as_ordered(done, places.runs, prepared.start.run_id)
+    tally = cases.conclude()
+    if tally is not None:
+        from runguard.guard.casework import judged
+
+        done = judged(done, tally, voice)
+    for remark in remarks(done.verdict, done.ended, prepared.settings.timeout_s):
+        voice(remark)
+    return done, tally
 
 
 def _record_end(
