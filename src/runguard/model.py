@@ -22,7 +22,6 @@ OUTCOMES = (
 )
 # What became of an expected window: exactly one of these (time.md, "Missing").
 VERDICTS = ("succeeded", "failed", "running", "lost", "missing", "waived", "pending")
-TRIGGERS = ("schedule", "catch-up", "rerun", "manual")
 # Why a start was refused.
 REFUSALS = ("overlap", "duplicate", "off-schedule", "held", "claimed", "deadline", "unsafe")
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from runguard import zones
-from runguard.cli.spans import instant_of
+from runguard.cli.spans import when
 from runguard.errors import UsageError
 from runguard.instant import from_rfc3339, rfc3339
 from shell import SOURCE
@@ -20,7 +20,7 @@ NOW = "2026-03-29T10:15:30Z"
 
 
 def meant(text: str, now: str = NOW) -> str:
-    return rfc3339(instant_of("--since", text, from_rfc3339(now), LONDON))
+    return rfc3339(when("--since", text).at_us(from_rfc3339(now), LONDON))
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_what_is_reckoned_from_now_is_a_whole_second(text: str) -> None:
 
 def test_yesterday_is_a_day_of_the_jobs_zone() -> None:
     auckland = zones.load("Pacific/Auckland").zone
-    at_us = instant_of("--since", "yesterday", from_rfc3339("2026-07-01T13:00:00Z"), auckland)
+    at_us = when("--since", "yesterday").at_us(from_rfc3339("2026-07-01T13:00:00Z"), auckland)
     assert rfc3339(at_us) == "2026-06-30T12:00:00Z"  # 1 July in Auckland, where it is the 2nd
 
 
 def test_without_a_zone_it_is_ours() -> None:
-    code = "from runguard.cli.spans import instant_of; print(instant_of('--since', 'yesterday', 1774779330000000))"
+    code = "from runguard.cli.spans import when; print(when('--since', 'yesterday').at_us(1774779330000000))"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"TZ": "Asia/Tokyo", "PYTHONPATH": SOURCE}, capture_output=True, text=True,
         check=True,

@@ -13,7 +13,7 @@ import pytest
 from casework import INTENT, RESULT, asked, put, text, told
 from entries import WINDOW, run_id
 from runguard.evidence import words
-from runguard.evidence.explain import entries_of, explain, searched
+from runguard.evidence.explain import explain, searched
 from runguard.guard.intake import Intake
 from runguard.store.sqlite import open_reader
 from shell import Shell
@@ -126,12 +126,6 @@ def test_a_late_end_of_a_run_that_was_taken_for_lost_is_told(shell: Shell, start
     put(shell, run_id(1), *of("HB-1", INTENT))
     [line] = [line for line in text(shell, "HB-1") if line.startswith("Ended")]
     assert line == "Ended    lost, the guard is gone, but it ended later: succeeded (entries 2, 3)"
-
-
-def test_every_entry_that_it_speaks_of_is_named(touched: Shell) -> None:
-    touched.write(("hold", "2026-03-30T09:00:00Z", {"about": [{"case": "HB-1042"}], "reason": "x"}))
-    touched.write(("hold", "2026-03-30T09:00:00Z", {"about": [{"case": "HB-9"}], "reason": "x"}))
-    assert entries_of(told(touched, "HB-1042")) == [1, 2, 3]
 
 
 def test_hostile_text_is_left_to_who_prints(shell: Shell, started: Make) -> None:

@@ -18,7 +18,7 @@ from runguard.heartbeat.body import Body
 from runguard.heartbeat.slot import Slot
 from runguard.heartbeat.styles import Event
 from runguard.instant import from_rfc3339, rfc3339
-from runguard.report.standing import standings
+from runguard.report.assessment import assessments
 from runguard.store.journal import Journal
 from runguard.store.reads import Ping
 from runguard.store.sqlite import open_reader
@@ -48,8 +48,8 @@ def stand(shell: Shell) -> Callable[..., Standing]:
         kept = paths.places(str(shell.state), None)
         store = open_reader(kept.store) if os.path.exists(kept.store) else None
         loaded = strict.load(shell.environ)
-        [found] = standings(shell.environ, loaded, store, kept, from_rfc3339(now), [job])
-        return found
+        [found] = assessments(shell.environ, loaded, store, kept, from_rfc3339(now), [job])
+        return found.standing
 
     return look
 
@@ -305,6 +305,7 @@ def test_every_job_on_record_or_in_the_configuration_is_told_by_name(shell: Shel
     shell.config.write_text('[jobs.a]\nschedule = "@daily"\n[jobs.d]\ntimeout = 5\n')
     kept = paths.places(str(shell.state), None)
     loaded = strict.load(shell.environ)
-    found = standings(shell.environ, loaded, open_reader(kept.store), kept, from_rfc3339(NOW))
-    assert [each.job for each in found] == ["a", "b", "c", "d"]
-    assert [each.job for each in standings(shell.environ, loaded, None, kept, from_rfc3339(NOW))] == ["a", "d"]
+    found = assessments(shell.environ, loaded, open_reader(kept.store), kept, from_rfc3339(NOW))
+    assert [each.standing.job for each in found] == ["a", "b", "c", "d"]
+    found = assessments(shell.environ, loaded, None, kept, from_rfc3339(NOW))
+    assert [each.standing.job for each in found] == ["a", "d"]

@@ -85,11 +85,6 @@ def when(option: str, text: str) -> When:
     raise UsageError(f"{option}: {values.short(text)} is no instant ({KNOWN})")
 
 
-def instant_of(option: str, text: str, now_us: int, zone: Zone | None = None) -> int:
-    """Return the UTC microseconds of `text`; see `when`. Raises UsageError, which names the option."""
-    return when(option, text).at_us(now_us, zone)
-
-
 def local(at_us: int, timespec: str = "seconds") -> str:
     """Return an instant in local time, to the second (or as datetime's `timespec` has it), with its offset."""
     at = _EPOCH + timedelta(microseconds=at_us)

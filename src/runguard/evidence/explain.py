@@ -51,16 +51,6 @@ def explain(reader: Reader, asked: Asked) -> Facts | None:
     }
 
 
-def entries_of(told: Facts) -> list[int]:
-    """Return every entry of the ledger that an explanation speaks of, ascending."""
-    found = {each["entry"] for run in told["runs"] for each in run["entries"]}
-    found |= {run["list_entry"] for run in told["runs"] if run["list_entry"] is not None}
-    found |= {each["entry"] for each in told["later"]}
-    found |= {touch["removed_by"] for touch in told["touches"] if touch["removed_by"] is not None}
-    found |= {entry for each in told["unknown"] for entry in each["entries"]}
-    return sorted(found)
-
-
 def searched(reader: Reader) -> Searched:
     """Return how much there was to search for a case."""
     return Searched(*reader.rows("items_so_far")[0])

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from runguard import clock
-from runguard.errors import StoreError, reason
+from runguard.errors import StoreError
 from runguard.evidence import lists
 from runguard.evidence.lists import RunList
 from runguard.evidence.tail import Tail
@@ -169,8 +169,3 @@ def told_of(personal: Mapping[str, list[int]]) -> Iterator[str]:
     for seems, places in personal.items():
         first = ", ".join(str(place) for place in places)
         yield f"case or reason of case entry {first} looks like {seems}: a record that is kept for years needs none"
-
-
-def cannot_be_read(path: str, error: OSError) -> str:
-    """Return, in words, that the file of case entries stays where it is."""
-    return f"case entries {path}: {reason(error)}; they are not on record"

@@ -24,9 +24,10 @@ def assessments(
     now_us: int,
     jobs: Sequence[str] | None = None,
 ) -> list[Assessment]:
-    """Return how `jobs` stand and how bad that is, by default all that are known; see `standing.standings`.
+    """Return how `jobs` stand and how bad that is; by default every job on record or in the configuration, by name.
 
-    Nothing is written. Raises StoreError, and ConfigError for a zone or a schedule that is none.
+    `store` is None where nothing has ever been recorded. Nothing is written. Raises StoreError, and ConfigError for a
+    zone or a schedule that is none.
     """
     around = look(environ, loaded, store, places, now_us)
     found = []

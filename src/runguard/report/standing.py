@@ -6,7 +6,6 @@ and `history` too. Every question is a few steps along an index, however many ru
 
 from __future__ import annotations
 
-from runguard import config
 from runguard.coverage.standing import Holding, Standing, Undelivered
 from runguard.guard import host, registering
 from runguard.guard.expecting import read
@@ -51,24 +50,6 @@ class Surroundings(NamedTuple):
     journal: Mapping[str, Journaled]  # by job
     spooled: Sequence[Slot]
     revisions: Mapping[str, Revision]  # by job: what the configuration says and nobody has recorded yet
-
-
-def standings(
-    environ: Mapping[str, str],
-    loaded: Loaded,
-    store: Reader | None,
-    places: Places,
-    now_us: int,
-    jobs: Sequence[str] | None = None,
-) -> list[Standing]:
-    """Return how `jobs` stand; by default every job on record and every one that the configuration describes, by name.
-
-    `store` is None where nothing has ever been recorded. Raises StoreError, and ConfigError for a zone or a schedule
-    that is none.
-    """
-    around = look(environ, loaded, store, places, now_us)
-    names = known(loaded, store) if jobs is None else jobs
-    return [standing(store, job, config.effective({}, environ, loaded, job)[0], around) for job in names]
 
 
 def known(loaded: Loaded, store: Reader | None) -> list[str]:

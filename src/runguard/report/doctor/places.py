@@ -16,7 +16,6 @@ from runguard.store import network
 _MEMORY = ("tmpfs", "ramfs")
 _LITTLE_BYTES, _NONE_BYTES = 64 << 20, 4 << 20
 _FEW_INODES, _NO_INODES = 1_000, 16
-_OLD_US = 3600 * 1_000_000
 
 
 def state(world: World) -> Iterator[Finding]:
