@@ -14,7 +14,7 @@ from runguard import clock, config
 from runguard.cli.asking import Place, find, known_job, open_registered
 from runguard.cli.commanding import Chosen, command_for
 from runguard.cli.fast import say
-from runguard.cli.options import Command, Number
+from runguard.cli.options import Command, Number, store_option
 from runguard.cli.output import page, progress
 from runguard.cli.spans import when
 from runguard.cli.windows_named import zone_of
@@ -62,7 +62,7 @@ class CatchUpRuns(UsageError):
 @click.option("--merge", is_flag=True, help="One run whose window begins where the first of them does.")
 @click.option("--stop-on-failure", is_flag=True, help="Begin no further window after a run that did not succeed.")
 @click.option("--dry-run", is_flag=True, help="Say which windows would be run; do nothing.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def catchup(
     environ: dict[str, str],

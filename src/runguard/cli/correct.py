@@ -8,7 +8,7 @@ import click
 
 from runguard import clock
 from runguard.cli.asking import find, known_run, open_records
-from runguard.cli.options import Command, Number
+from runguard.cli.options import Command, Number, store_option
 from runguard.cli.output import page
 from runguard.cli.targets import Target, case_id, reason_of
 from runguard.errors import UsageError
@@ -41,7 +41,7 @@ STATUSES = (
 @click.option("--wrong", metavar="TEXT", help="What is wrong (needed).")
 @click.option("--right", metavar="TEXT", help="What should stand there, as far as that is known.")
 @click.option("--reason", metavar="TEXT", help="Why, how it is known (needed); it is recorded with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def correct(
     environ: dict[str, str],

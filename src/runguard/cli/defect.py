@@ -10,7 +10,7 @@ import click
 
 from runguard import clock, values
 from runguard.cli.asking import find
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page
 from runguard.cli.spans import when
 from runguard.cli.targets import Target, reason_of
@@ -40,7 +40,7 @@ STATUSES = (
 @click.option("--reference", metavar="TEXT", help="Where more is said: a ticket, a report.")
 @click.option("--since", metavar="WHEN", help="Only runs started then or later.")
 @click.option("--until", metavar="WHEN", help="Only runs started before.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def defect(
     environ: dict[str, str],

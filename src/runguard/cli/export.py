@@ -10,7 +10,7 @@ import click
 from runguard import clock, config
 from runguard.cli.asking import Place, bring_up, find, known_job, nothing_recorded, open_records
 from runguard.cli.fast import say
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page, steps
 from runguard.cli.spans import when
 from runguard.cli.targets import case_id
@@ -54,7 +54,7 @@ MOST_TEXT_BYTES = 16 << 20
 @click.option("-o", "--output", metavar="PATH", help="Where to write it (needed).")
 @click.option("--with", "texts", metavar="FILE", multiple=True, help="Add a text that the record names by its SHA-256.")
 @click.option("--reason", metavar="TEXT", help="Why, for whom; it is put on record with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def export(
     environ: dict[str, str],

@@ -7,7 +7,7 @@ import click
 from runguard import clock
 from runguard.cli.asking import find, open_records
 from runguard.cli.fast import say
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page
 from runguard.cli.targets import reason_of, target_options, targets
 from runguard.errors import UsageError
@@ -32,7 +32,7 @@ STATUSES = (
 @click.command("hold", cls=Command, help=TEXT, short_help="Keep something from prune and redact.", statuses=STATUSES)
 @target_options
 @click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def hold(
     environ: dict[str, str],

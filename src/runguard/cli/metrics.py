@@ -10,7 +10,7 @@ import click
 from runguard import clock
 from runguard.cli.asking import Place, find, nothing_recorded, open_registered
 from runguard.cli.fast import say
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page
 from runguard.errors import OutputError, StoreError, UsageError
 from runguard.report import metrics as text
@@ -35,7 +35,7 @@ _LARGEST_BYTES = 16 << 20
 
 @click.command("metrics", cls=Command, help=TEXT, short_help="Write metrics for Prometheus.", statuses=STATUSES)
 @click.option("-o", "--output", metavar="PATH", help="File to replace (default: stdout).")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def metrics(environ: dict[str, str], output: str | None, store: str | None) -> int:
     """Write the metrics."""

@@ -110,10 +110,16 @@ def run_options() -> list[click.Parameter]:
     return parameters
 
 
+def store_option(command: Decorated) -> Decorated:
+    """Add `--store`, which every command takes."""
+    return click.option("--store", metavar="URL", help="SQLite file of the records.")(command)
+
+
 def query_options(command: Decorated) -> Decorated:
     """Add `--format`, `--json` and `--store`, which every query takes."""
-    command = click.option("--store", metavar="URL", help="SQLite file of the records.")(command)
-    command = click.option("--json", "form", flag_value="json", help="The same as --format json.")(command)
+    command = click.option("--json", "form", flag_value="json", help="The same as --format json.")(
+        store_option(command)
+    )
     return click.option(
         "--format", "form", type=Word(FORMATS), metavar="|".join(FORMATS), help="How to print it (default: table)."
     )(command)

@@ -11,7 +11,7 @@ import click
 from runguard import clock, values
 from runguard.cli.asking import Place, bring_up, find, nothing_recorded, open_records
 from runguard.cli.fast import say
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page, steps
 from runguard.cli.targets import reason_of
 from runguard.errors import UsageError
@@ -50,7 +50,7 @@ _SHOWN = 20
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, and what is held; do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @click.option("--vacuum", is_flag=True, help="Give the space back to the file system; starts wait meanwhile.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def prune(
     environ: dict[str, str],

@@ -7,7 +7,7 @@ import click
 from runguard import clock
 from runguard.cli.asking import bring_up, find, nothing_recorded, open_records
 from runguard.cli.fast import say
-from runguard.cli.options import Command, Number
+from runguard.cli.options import Command, Number, store_option
 from runguard.cli.output import page
 from runguard.cli.targets import case_id, reason_of
 from runguard.errors import UsageError
@@ -38,7 +38,7 @@ STATUSES = (
 @click.option("--reason", metavar="TEXT", help="Why (needed, except with --dry-run); it is recorded with your login.")
 @click.option("--authority", metavar="TEXT", help="By whose authority: a decision, a ticket.")
 @click.option("--dry-run", is_flag=True, help="Say what would be removed; do nothing.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def redact(
     environ: dict[str, str],

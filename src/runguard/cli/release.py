@@ -6,7 +6,7 @@ import click
 
 from runguard import clock
 from runguard.cli.asking import find, open_records
-from runguard.cli.options import Command, Number
+from runguard.cli.options import Command, Number, store_option
 from runguard.cli.output import page
 from runguard.cli.targets import Target, reason_of, target_options, targets
 from runguard.errors import UsageError
@@ -32,7 +32,7 @@ _NAMED = 5
 @click.argument("entry", metavar="[ENTRY]", type=Number(1), required=False)
 @target_options
 @click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def release(
     environ: dict[str, str],

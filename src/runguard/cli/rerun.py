@@ -9,7 +9,7 @@ import click
 from runguard import clock, config
 from runguard.cli.asking import Place, find, known_job, known_run, open_registered
 from runguard.cli.commanding import command_for
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.windows_named import find_window, target
 from runguard.errors import UsageError
 from runguard.guard import flow
@@ -44,7 +44,7 @@ STATUSES = (
 @click.argument("what", metavar="RUN|JOB@WINDOW")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND [ARGUMENT]...]")
 @click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def rerun(environ: dict[str, str], what: str, command: tuple[str, ...], reason: str | None, store: str | None) -> int:
     """Run the command for the window that is meant, and return its status."""

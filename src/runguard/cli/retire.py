@@ -6,7 +6,7 @@ import click
 
 from runguard import clock
 from runguard.cli.asking import find, known_job, open_registered
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page
 from runguard.errors import UsageError
 from runguard.guard.expecting import expecting
@@ -32,7 +32,7 @@ STATUSES = (
 @click.command("retire", cls=Command, help=TEXT, short_help="Expect nothing of a job any more.", statuses=STATUSES)
 @click.argument("job")
 @click.option("--reason", metavar="TEXT", help="Why (needed); it is recorded with your login.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def retire(environ: dict[str, str], job: str, reason: str | None, store: str | None) -> int:
     """Record it, and say which entry of the ledger tells it."""

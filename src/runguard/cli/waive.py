@@ -10,7 +10,7 @@ import click
 from runguard import clock
 from runguard.cli.asking import find, known_job, open_registered
 from runguard.cli.fast import say
-from runguard.cli.options import Command
+from runguard.cli.options import Command, store_option
 from runguard.cli.output import page
 from runguard.cli.runs import Seen
 from runguard.cli.spans import When, when
@@ -48,7 +48,7 @@ MOST_COUNTED = 100_000  # windows of a span
 @click.option("--since", metavar="WHEN", help="Windows due after: 2026-03-29T22:00, today 22:00.")
 @click.option("--until", metavar="WHEN", help="Windows due then or before.")
 @click.option("--withdraw", is_flag=True, help="Take the waiver back.")
-@click.option("--store", metavar="URL", help="SQLite file of the records.")
+@store_option
 @click.pass_obj
 def waive(
     environ: dict[str, str],

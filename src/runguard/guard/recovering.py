@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from runguard import paths
+from runguard import paths, private
 from runguard.errors import RefusedError, StoreError, reason
 from runguard.evidence import mending
 from runguard.evidence import verify as verification
@@ -136,7 +136,7 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
         raise
     yield Step("ledger", _in_words(salvaged, incomplete))
     os.rename(store.path, path)
-    keeping.sync(os.path.dirname(path))
+    private.sync(os.path.dirname(path))
     shutil.rmtree(building, ignore_errors=True)
     if salvaged.lost:
         yield Step("windows", "those of the time that is lost look missing: look before you catch up on them")

@@ -8,6 +8,7 @@ import shutil
 from hashlib import sha256
 from typing import NamedTuple
 
+from runguard import private
 from runguard.errors import StoreError, reason
 from runguard.store import examining
 
@@ -39,21 +40,12 @@ def keep_aside(path: str, also: tuple[str, ...], stamp: str) -> tuple[str, list[
                 if source != path or interrupted or not _linked(source, target):
                     _copy(source, target)
                 kept.append(Kept(os.path.basename(source), os.path.getsize(target), _digest(target)))
-        sync(directory)
-        sync(os.path.dirname(path))
+        private.sync(directory)
+        private.sync(os.path.dirname(path))
     except OSError as error:
         why = f"it cannot be kept aside in {directory}: {reason(error)}; nothing was changed"
         raise StoreError(path, why) from error
     return directory, kept
-
-
-def sync(directory: str) -> None:
-    """Make the names in a directory durable. Raises OSError."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _fresh(path: str, stamp: str) -> str:
