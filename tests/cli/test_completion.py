@@ -75,6 +75,15 @@ def test_whatever_is_wrong_nothing_is_said(desk: Shell, spoil: str) -> None:
     assert offered(desk, "show", "x") == []
 
 
+def test_a_line_that_means_nothing_yet_is_answered_with_silence(desk: Shell) -> None:
+    assert offered(desk, "nosuch", "") == []
+
+
+def test_what_can_be_no_job_is_not_offered(desk: Shell) -> None:
+    desk.config.write_text('[jobs."$(touch x)"]\n[jobs."a b"]\n[jobs.backup]\n')
+    assert offered(desk, "history", "") == ["backup", "letters"]
+
+
 def test_nothing_is_written(shell: Shell) -> None:
     shell.config.write_text('[jobs.backup]\nschedule = "@daily"\n')
     asked = {"_RUNGUARD_COMPLETE": "bash_complete", "COMP_WORDS": "runguard history ", "COMP_CWORD": "2"}

@@ -10,7 +10,7 @@ from click.shell_completion import shell_complete
 
 from runguard import __version__, values
 from runguard.cli.options import COMPLETION, HELP, write_statuses
-from runguard.errors import UsageError
+from runguard.errors import RunguardError, UsageError
 
 TEXT = """Put runguard run in front of a crontab command, and every window gets exactly one answer."""
 
@@ -124,7 +124,10 @@ def _complete(environ: dict[str, str]) -> int:
     words = environ.get("COMP_WORDS", "").split()
     group = build((words[1],) if len(words) > 2 and words[1] in NAMES else NAMES)
     completing.attach(group)
-    return shell_complete(group, {"obj": environ}, "runguard", COMPLETION, environ[COMPLETION])
+    try:
+        return shell_complete(group, {"obj": environ}, "runguard", COMPLETION, environ[COMPLETION])
+    except (RunguardError, click.ClickException, ValueError):
+        return 0  # a line that means nothing yet: nobody at a prompt wants to hear why
 
 
 def build(names: Sequence[str] = NAMES) -> click.Group:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import click
 from click.shell_completion import CompletionItem
 
-from runguard import config, paths, zones
+from runguard import config, paths, values, zones
 from runguard.paths import Places
 from runguard.report.standing import known
 from runguard.store import examining
@@ -69,7 +69,16 @@ def _jobs(ctx: click.Context) -> Iterator[tuple[str, str]]:
     environ: Mapping[str, str] = ctx.obj
     loaded = config.load(environ, None)
     for name in known(loaded, _records(ctx)):
-        yield name, "job"
+        if _is_job(name):
+            yield name, "job"
+
+
+def _is_job(name: str) -> bool:
+    """Tell whether a name may be one: any text can stand in the configuration, and a shell would take it as it is."""
+    try:
+        return bool(values.job_name(name))
+    except ValueError:
+        return False
 
 
 def _runs(ctx: click.Context) -> Iterator[tuple[str, str]]:
