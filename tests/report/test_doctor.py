@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from runguard import clock, config, paths, zones
+from runguard.errors import StoreError
 from runguard.heartbeat import spool
 from runguard.heartbeat.event import Event
 from runguard.heartbeat.slot import Slot
@@ -86,6 +87,31 @@ def test_a_check_that_fails_itself_hides_no_other(written: Shell) -> None:
     assert "journal" in told
 
 
+def test_a_fault_of_the_store_is_told_in_its_own_words(written: Shell) -> None:
+    def broken(_: World) -> Any:
+        raise StoreError("/x", "the file is corrupt")
+
+    told = dict(checks.examine(seen(written), {"ledger": broken}))
+    assert told["ledger"].text == "it cannot be looked at: store /x: the file is corrupt"
+
+
+def test_what_is_to_be_typed_is_one_word_of_a_path_whatever_its_name(written: Shell) -> None:
+    lock = written.state / "db" / "locks" / "a;rm -r ~.lock"
+    lock.symlink_to("nowhere")
+    [found] = [each for each in places.locks(seen(written)) if each.level == "fault"]
+    assert found.command == f"rm '{lock}'"
+
+
+def test_a_mode_is_not_what_is_wrong_with_a_link(shell: Shell) -> None:
+    shell.state.symlink_to(shell.directory)
+    assert [each.command for each in places.state(seen(shell)) if each.level == "fault"] == [None]
+
+
+def test_a_witness_that_others_may_write_to_is_closed_to_them(written: Shell) -> None:
+    (written.state / "witness").chmod(0o777)
+    assert only(kept.witness(seen(written))).command == f"chmod 700 {written.state / 'witness'}"
+
+
 # The record
 
 
@@ -110,6 +136,16 @@ def test_a_store_that_cannot_be_used_is_a_fault_and_recovery_is_named(
     assert (found.level, text in found.text) == ("fault", True)
     assert found.command == "runguard doctor --recover --reason TEXT"
     assert levels(kept.ledger(seen(written))) == ["unknown"]
+
+
+def test_a_write_that_was_cut_off_is_told_and_not_undone(written: Shell) -> None:
+    journal = Path(f"{database(written)}-journal")
+    journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
+    before = (database(written).read_bytes(), journal.read_bytes())
+    found = only(kept.store(seen(written)))
+    assert (found.level, found.command) == ("warning", "runguard status")
+    assert "a write that was cut off waits to be undone" in found.text
+    assert (database(written).read_bytes(), journal.read_bytes()) == before
 
 
 def test_a_store_that_others_may_write_to_is_a_fault(written: Shell) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import _sqlite3
+import fcntl
 import os
 
 from runguard.errors import NothingRecordedError, StoreError
-from runguard.store import sqlite
+from runguard.store import creation, sqlite
 from runguard.store.database import FAULTS, failed
 from runguard.store.witness import Witness, look
+from runguard.store.writelock import WriteLock
 
 # SQLite's primary result codes: https://www.sqlite.org/rescode.html
 _DAMAGE = (10, 11, 26)  # an input/output error, a corrupt file, no database
 _SHOWN = 3
+_NAMES = "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'trigger', 'index', 'view')"
 _ABSURD = 10_000  # no program has so many schemas
 
 
@@ -56,12 +59,24 @@ def quick_check(path: str) -> str:
             why = f"its schema is {version}, newer than this program's ({sqlite.SCHEMA}); upgrade runguard on this host"
             raise StoreError(path, why)
         rows = connection.execute(f"PRAGMA quick_check({_SHOWN})").fetchall()
+        missing = _missing(connection) if version == sqlite.SCHEMA else ""
     except FAULTS as error:
         raise failed(path, error) from error
     finally:
         connection.close()
     said = [line for (text,) in rows for line in str(text).splitlines() if not line.startswith("***")]
-    return "" if said == ["ok"] else "; ".join(said[:_SHOWN])
+    return missing if said == ["ok"] else "; ".join(said[:_SHOWN])
+
+
+def _missing(connection: _sqlite3.Connection) -> str:
+    """Return what the schema should have and has not, as a clause, or "". Raises sqlite3.Error or OSError."""
+    whole = _sqlite3.connect(":memory:")
+    try:
+        whole.executescript("\n".join(creation.migrations(0)))
+        missing = sorted({*whole.execute(_NAMES)} - {*connection.execute(_NAMES)})
+    finally:
+        whole.close()
+    return ", ".join(f"its {kind} {name} is missing" for kind, name in missing[:_SHOWN])
 
 
 def sqlite_version() -> tuple[int, ...]:
@@ -84,6 +99,40 @@ def interrupted(path: str) -> bool:
             return file.read(8) not in (b"", bytes(8))
     except OSError:
         return False
+
+
+def waits_to_be_undone(path: str) -> bool:
+    """Tell whether a write was cut off and nobody is at it: whoever opens the store next undoes it."""
+    return interrupted(path) and _is_free(WriteLock(path).path) and interrupted(path)
+
+
+def _is_free(lock: str) -> bool:
+    """Tell whether nobody holds the write lock; that is asked for without making or changing the file."""
+    try:
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def upgrade(path: str) -> None:
+    """Bring a store of an older schema up to date, as any start would. The caller holds the write lock.
+
+    Raises StoreError.
+    """
+    connection = sqlite.connect(path, "rw", sqlite.WAIT_S)
+    try:
+        version = sqlite.identify(connection, path)
+        if 0 < version < sqlite.SCHEMA:
+            creation.upgrade(connection, path, version, None)
+    finally:
+        connection.close()
 
 
 def roll_back(path: str) -> None:

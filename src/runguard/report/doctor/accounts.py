@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Iterator
+from shlex import quote
 
 from runguard.paths import ROOT_STATE
 from runguard.report.doctor.findings import Finding, ok
@@ -17,7 +18,7 @@ def others(world: World) -> Iterator[Finding]:
     """Who else has records here, as far as this account can see."""
     found = [(user, path) for user, path in _places() if path != world.places.state and os.path.isdir(path)]
     for user, path in found[:_MOST]:
-        yield ok(f"{user} has records of its own in {path}: sudo -u {user} -i runguard doctor")
+        yield ok(f"{user} has records of its own in {path}: sudo -u {quote(user)} -i runguard doctor")
     if len(found) > _MOST:
         yield ok(f"and {len(found) - _MOST} more accounts have")
     if not found:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from runguard.errors import RunguardError
 from runguard.report.doctor import accounts, configured, jobs, kept, places, software, time
 from runguard.report.doctor.findings import Finding, unknown
 from runguard.report.doctor.world import Check, World
+from runguard.store import faults
 
 CHECKS: dict[str, Check] = {
     "store": kept.store,
@@ -39,5 +41,7 @@ def examine(world: World, checks: Mapping[str, Check] = CHECKS) -> Iterator[tupl
     for name, check in checks.items():
         try:
             yield from ((name, each) for each in check(world))
+        except RunguardError as error:
+            yield name, unknown(f"it cannot be looked at: {faults.without_advice(str(error))}")
         except Exception as error:  # noqa: BLE001 - what is broken here must not hide what the other checks find
             yield name, unknown(f"it could not be looked at: {error!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from shlex import quote
 
 from runguard.config import strict
 from runguard.config.files import sources
@@ -42,13 +43,17 @@ def _file(path: str, has_secrets: bool) -> Iterator[Finding]:
         yield fault(f"{path}: {reason(error)}")
         return
     if found.st_uid not in (0, os.geteuid()):
-        yield fault(f"{path}: it belongs to uid {found.st_uid}, who decides what runs here", f"chown root {path}")
+        yield fault(
+            f"{path}: it belongs to uid {found.st_uid}, who decides what runs here", f"chown root {quote(path)}"
+        )
     if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0):
         mode = stat.S_IMODE(found.st_mode)
-        yield fault(f"{path}: others may write to it (mode {mode:04o}) and decide what runs here", f"chmod go-w {path}")
+        yield fault(
+            f"{path}: others may write to it (mode {mode:04o}) and decide what runs here", f"chmod go-w {quote(path)}"
+        )
     elif has_secrets and found.st_mode & 0o044:
         yield warning(f"{path}: others may read the addresses and keys in it (file:/PATH keeps them out)",
-                      f"chmod go-r {path}")  # fmt: skip
+                      f"chmod go-r {quote(path)}")  # fmt: skip
 
 
 def _has_secrets(world: World, path: str) -> bool:
@@ -81,9 +86,9 @@ def _secret(key: str, path: str) -> Iterator[Finding]:
         yield fault(f"{key}: file:{path}: {reason(error)}")
         return
     if found.st_mode & 0o022:
-        yield fault(f"{key}: {path}: others may write to it", f"chmod 600 {path}")
+        yield fault(f"{key}: {path}: others may write to it", f"chmod 600 {quote(path)}")
     elif found.st_mode & 0o044:
         mode = stat.S_IMODE(found.st_mode)
-        yield warning(f"{key}: {path}: others may read it (mode {mode:04o})", f"chmod 600 {path}")
+        yield warning(f"{key}: {path}: others may read it (mode {mode:04o})", f"chmod 600 {quote(path)}")
     elif not os.access(path, os.R_OK):
         yield fault(f"{key}: {path}: this account may not read it")

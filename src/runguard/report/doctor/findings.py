@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from shlex import quote
 from typing import NamedTuple
 
 OK, UNKNOWN, WARNING, FAULT = "ok", "unknown", "warning", "fault"
@@ -15,6 +17,12 @@ class Finding(NamedTuple):
     text: str
     command: str | None = None  # what to type
     job: str | None = None
+
+
+def against(flaw: str, path: str) -> str | None:
+    """Return what to type against a flaw that `private` has found at `path`; None where it is more than a mode."""
+    found = re.search(r"chmod (\S+) it", flaw)
+    return f"chmod {found[1]} {quote(path)}" if found else None
 
 
 def ok(text: str, *, job: str | None = None) -> Finding:

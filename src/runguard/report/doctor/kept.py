@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from shlex import quote
 
 from runguard import private
 from runguard.errors import StoreError, reason
@@ -11,7 +12,7 @@ from runguard.evidence import signing
 from runguard.guard import host
 from runguard.heartbeat import spool as spooled
 from runguard.instant import DAY_S, SECOND_US, rfc3339, span
-from runguard.report.doctor.findings import Finding, fault, ok, unknown, warning
+from runguard.report.doctor.findings import Finding, against, fault, ok, unknown, warning
 from runguard.report.doctor.world import World
 from runguard.store import examining, faults, recoveries
 from runguard.store.journal import RESERVE_BYTES, Journal, names
@@ -25,6 +26,9 @@ _CHECKPOINT_DUE_US = 2 * DAY_S * SECOND_US  # one is made each day, if anything 
 def store(world: World) -> Iterator[Finding]:
     """It can be opened and is whole, as far as a quick check tells, and nobody else can write to it."""
     path = os.path.realpath(world.places.store)
+    if examining.waits_to_be_undone(path):
+        yield warning(f"{path}: a write that was cut off waits to be undone; it was not opened", "runguard status")
+        return
     try:
         damage = examining.damage(path, world.places.witness)
     except StoreError as error:
@@ -47,9 +51,9 @@ def store(world: World) -> Iterator[Finding]:
     if found.st_uid != os.geteuid():
         yield ok(f"{path}: it belongs to uid {found.st_uid}, and is only read here")
     elif flaw := private.file_flaw(found):
-        yield fault(f"{path}: {flaw}", f"chmod 600 {path}")
+        yield fault(f"{path}: {flaw}", against(flaw, path))
     elif found.st_mode & 0o004:
-        yield warning(f"{path}: everybody on this host may read it", f"chmod o-r {path}")
+        yield warning(f"{path}: everybody on this host may read it", f"chmod o-r {quote(path)}")
     yield ok(f"{path}: whole, schema {SCHEMA}, {_size(found.st_size)}")
 
 
@@ -105,7 +109,9 @@ def _signing(world: World, key: str, last: int | None) -> Iterator[Finding]:
     try:
         signing.sign(key, b"runguard doctor\n", world.environ)
     except ValueError as error:
-        yield fault(f"sign_key: {error}", f"ssh-keygen -t ed25519 -N '' -f {key}" if not os.path.exists(key) else None)
+        yield fault(
+            f"sign_key: {error}", f"ssh-keygen -t ed25519 -N '' -f {quote(key)}" if not os.path.exists(key) else None
+        )
         return
     if last is not None and not world.records.rows("signature", seq=last):
         yield warning(f"sign_key: it can sign, and checkpoint {last} is not signed: the next one will be")
@@ -135,7 +141,10 @@ def witness(world: World) -> Iterator[Finding]:
         return
     if damage is not None:
         text = f"{kept.path}: {reason(damage)}; it cannot tell whether history was lost"
-        yield fault(text, f"mv {kept.path} {kept.path}.damaged")
+        yield fault(
+            text,
+            against(str(damage), os.path.dirname(kept.path)) or f"mv {quote(kept.path)} {quote(kept.path)}.damaged",
+        )
         return
     head = world.records.head() if world.records else None
     if seen is None and head is None:
@@ -160,7 +169,7 @@ def journal(world: World) -> Iterator[Finding]:
         return
     try:
         if flaw := private.flaw(kept.directory, os.stat(world.places.state).st_uid):
-            yield fault(f"{kept.directory}: {flaw}; it is not used", f"chmod 700 {kept.directory}")
+            yield fault(f"{kept.directory}: {flaw}; it is not used", against(flaw, kept.directory))
             return
     except OSError as error:
         yield unknown(f"{kept.directory}: {reason(error)}")
@@ -185,7 +194,7 @@ def _reserve(kept: Journal) -> Iterator[Finding]:
         yield warning(f"{kept.reserve}: {reason(error)}; until the next start makes it, a full disk leaves no trace")
         return
     if found.st_uid == os.geteuid() and (flaw := private.file_flaw(found)):
-        yield fault(f"{kept.reserve}: {flaw}", f"chmod 600 {kept.reserve}")
+        yield fault(f"{kept.reserve}: {flaw}", against(flaw, kept.reserve))
     elif found.st_size < RESERVE_BYTES or found.st_blocks * 512 < RESERVE_BYTES:
         claimed = _size(found.st_blocks * 512)
         yield warning(f"{kept.reserve}: only {claimed} of it are claimed; the next start claims more")
@@ -196,7 +205,7 @@ def spool(world: World) -> Iterator[Finding]:
     directory = world.places.spool
     if flaw := spooled.flaw(directory):
         level = unknown if not world.writable else fault
-        yield level(f"{directory}: {flaw}", f"chmod 700 {directory}" if world.writable else None)
+        yield level(f"{directory}: {flaw}", against(flaw, directory) if world.writable else None)
         return
     waiting = spooled.slots(directory)
     for slot in waiting:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator
+from shlex import quote
 
 from runguard import private
 from runguard.errors import reason
 from runguard.guard import liveness
-from runguard.report.doctor.findings import Finding, fault, ok, unknown, warning
+from runguard.report.doctor.findings import Finding, against, fault, ok, unknown, warning
 from runguard.report.doctor.world import World
 from runguard.store import network
 
@@ -32,7 +33,7 @@ def state(world: World) -> Iterator[Finding]:
             yield unknown(f"{directory}: {reason(error)} (uid {os.geteuid()})")
             continue
         if flaw:
-            yield fault(f"{directory}: {flaw}; nothing starts", f"chmod 700 {directory}")
+            yield fault(f"{directory}: {flaw}; nothing starts", against(flaw, directory))
         elif not ours:
             yield ok(f"{directory}: it belongs to uid {found.st_uid}, and is only read here")
         else:
@@ -52,13 +53,13 @@ def locks(world: World) -> Iterator[Finding]:
         yield unknown(f"{directory}: {reason(error)} (uid {os.geteuid()})")
         return
     if flaw:
-        yield fault(f"{directory}: {flaw}; nothing starts", f"chmod 700 {directory}")
+        yield fault(f"{directory}: {flaw}; nothing starts", against(flaw, directory))
     flawed = False
     for entry in entries:
         why = _flaw_of_lock(entry, os.stat(directory).st_uid)
         flawed = flawed or bool(why)
         if why:
-            yield fault(f"{entry.path}: {why}; its job is refused", f"rm {entry.path}")
+            yield fault(f"{entry.path}: {why}; its job is refused", f"rm {quote(entry.path)}")
     if not flaw and not flawed:
         yield ok(f"{directory}: private, {len(entries)} lock file{'s' * (len(entries) != 1)}")
 
@@ -135,9 +136,9 @@ def space(world: World, statvfs: Callable[[str], os.statvfs_result] = os.statvfs
         if inodes < _FEW_INODES:
             text += f", room for {inodes} files"
         if free_bytes < _NONE_BYTES or inodes < _NO_INODES:
-            yield fault(text, f"df -h {directory}; df -i {directory}")
+            yield fault(text, f"df -h {quote(directory)}; df -i {quote(directory)}")
         elif free_bytes < _LITTLE_BYTES or inodes < _FEW_INODES:
-            yield warning(text, f"df -h {directory}; df -i {directory}")
+            yield warning(text, f"df -h {quote(directory)}; df -i {quote(directory)}")
         else:
             yield ok(text)
 

@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import cache_from_source
+from shlex import quote
 
 import runguard
 from runguard.report.doctor.findings import Finding, fault, ok, warning
@@ -49,4 +50,6 @@ def compiled(_world: World, cached: Callable[[str], str] = cache_from_source) ->
         yield ok(f"{package}: {len(missing)} modules are not compiled yet; the first use of each does that")
     else:
         text = f"{package}: {len(missing)} of {len(sources)} modules are not compiled"
-        yield warning(f"{text}; starts take about four times as long", f"{sys.executable} -m compileall {package}")
+        yield warning(
+            f"{text}; starts take about four times as long", f"{quote(sys.executable)} -m compileall {quote(package)}"
+        )

@@ -16,6 +16,7 @@ from runguard.paths import Places
 from runguard.report.doctor.findings import Finding
 from runguard.report.standing import known
 from runguard.settings import Settings
+from runguard.store import examining
 from runguard.store.database import ReadOnlyStore
 from runguard.store.sqlite import open_reader
 
@@ -73,6 +74,8 @@ def gather(environ: Mapping[str, str], loaded: Loaded, places: Places, named: bo
 
 
 def _records(places: Places) -> ReadOnlyStore | None:
+    if examining.waits_to_be_undone(os.path.realpath(places.store)):
+        return None  # to open it would be a write
     try:
         return open_reader(places.store)
     except StoreError:
