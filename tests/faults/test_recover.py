@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from runguard.store import creation
 from runguard.store.lines import HEADER
 from runguard.store.witness import Witness
 from shell import Shell, wait_until
@@ -71,6 +73,14 @@ def alter(shell: Shell, old: bytes, new: bytes) -> None:
     database(shell).write_bytes(data.replace(old, new, 1))
 
 
+def altered_by(shell: Shell, statement: str) -> None:
+    connection = sqlite3.connect(database(shell))
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
 def recovered(shell: Shell) -> list[str]:
     done = shell(*RECOVER)
     assert (done.returncode, done.stderr) == (0, "")
@@ -113,6 +123,16 @@ DAMAGES: dict[str, tuple[Callable[[Shell], object], str, set[str]]] = {
         lambda shell: alter(shell, b'"outcome":"succeeded"', b'"outcome":"sUcceeded"'),
         "entry 3 lost",
         {"2026-03-02", "2026-03-03", "2026-03-04"},
+    ),
+    "a table dropped": (
+        lambda shell: altered_by(shell, "DROP TABLE run"),
+        "no entry was lost",
+        {day[:10] for day in DAYS},
+    ),
+    "a trigger dropped": (
+        lambda shell: altered_by(shell, "DROP TRIGGER ledger_is_never_deleted"),
+        "no entry was lost",
+        {day[:10] for day in DAYS},
     ),
     "a page of lines overwritten": (
         lambda shell: overwrite(shell, page_of(shell, b'"kind":"job.changed"')),
@@ -309,6 +329,54 @@ def test_a_database_of_another_program_is_left_alone(shell: Shell) -> None:
     done = shell(*RECOVER, "--store", str(other))
     assert done.returncode == 74
     assert (other.read_bytes(), list(shell.directory.glob("aside-*"))) == (before, [])
+
+
+def test_a_longer_ledger_in_its_place_is_not_said_to_lack_nothing(written: Shell, tmp_path: Path) -> None:
+    other = Shell(tmp_path / "other")
+    other.write(*((kind, "2026-03-01T02:00Z", {}) for kind in ["note"] * 12))
+    shutil.copy(database(other), database(written))
+    recovered(written)
+    verdict = verified(written)
+    assert (verdict["ok"], ": entry 9 lost; history lost: " in verdict["breaks"][0]) == (True, True)
+
+
+def test_without_a_witness_nobody_says_that_nothing_was_lost(written: Shell) -> None:
+    shutil.rmtree(written.state / "witness")
+    database(written).write_bytes(b"text" * 9_999)
+    said = "as far as can be told without a witness"
+    assert f"ledger   0 entries salvaged; none lost, {said}" in recovered(written)
+    assert f"no entry was lost, {said}; " in verified(written)["breaks"][0]
+
+
+def test_a_sound_store_of_an_older_schema_is_brought_up_to_date_and_no_more(shell: Shell) -> None:
+    shell.write()
+    connection = sqlite3.connect(database(shell))
+    database(shell).write_bytes(b"")
+    connection.close()
+    connection = sqlite3.connect(database(shell))
+    connection.executescript((Path(creation.__file__).parent / "migrations" / "sqlite" / "0001.sql").read_text())
+    connection.close()
+    assert recovered(shell) == ["store    nothing is wrong with it"]
+
+
+def test_an_attempt_that_fails_leaves_no_copy_to_fill_the_disk(written: Shell) -> None:
+    overwrite(written, 1)
+    damaged = database(written).read_bytes()
+    limit = (resource.RLIMIT_FSIZE, (40_000, 40_000))
+    done = written(*RECOVER, preexec_fn=lambda: resource.setrlimit(*limit))
+    assert done.returncode == 74
+    assert (database(written).read_bytes(), list((written.state / "db").glob("aside-*"))) == (damaged, [])
+
+
+def test_where_living_runs_cannot_be_asked_for_nothing_is_recovered(written: Shell) -> None:
+    runs = written.state / "db" / "runs"
+    shutil.rmtree(runs)
+    runs.write_text("")
+    done = written(*RECOVER)
+    assert (done.returncode, done.stderr.splitlines()[0].endswith(f"{runs}: Not a directory (uid {os.geteuid()})")) == (
+        74,
+        True,
+    )
 
 
 def test_a_newer_schema_is_no_damage(written: Shell) -> None:

@@ -23,7 +23,7 @@ from runguard.guard.lockholders import holders
 from runguard.guard.tidying import Step
 from runguard.instant import rfc3339
 from runguard.store import examining, faults, keeping, salvage, salvage_rows
-from runguard.store.recoveries import Recoveries, Recovery, in_words
+from runguard.store.recoveries import UNWITNESSED, Recoveries, Recovery, in_words
 from runguard.store.sqlite import WAIT_S, open_reader
 from runguard.store.witness import Seen, Witness, look
 from runguard.store.writelock import WriteLock
@@ -41,10 +41,10 @@ _ALL = 1 << 62
 
 
 def refuse_while_a_run_lives(places: Places) -> None:
-    """Raise RefusedError where a run holds its own file or its job's lock."""
+    """Raise RefusedError where a run holds its own file or its job's lock, StoreError where that cannot be told."""
     for job, holder in holders(places.locks).items():
         raise RefusedError(f"a run of {job} lives (pid {holder.pid or '?'}: {holder.command}); wait for its end")
-    for name in sorted(os.listdir(places.runs)) if os.path.isdir(places.runs) else ():
+    for name in _run_files(places):
         path = os.path.join(places.runs, name)
         if "." not in name and liveness.held(path):
             left = liveness.left_by(path)
@@ -77,6 +77,15 @@ def mend(environ: Mapping[str, str], places: Places, why: str, now_us: int, adva
         lock.close()
 
 
+def _run_files(places: Places) -> list[str]:
+    try:
+        return sorted(os.listdir(places.runs))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(places.store, f"{places.runs}: {reason(error)} (uid {os.geteuid()})") from error
+
+
 class _Told(NamedTuple):
     """What the recovery will tell of itself."""
 
@@ -90,6 +99,7 @@ def _unsound(path: str, environ: Mapping[str, str], advance: Advance) -> str:
     if not os.path.exists(path) or not os.path.getsize(path):
         return ""
     try:
+        examining.upgrade(path)
         with open_reader(path) as store:
             report = verification.integrity(store, Since(), Trusted(), environ, advance)
     except StoreError as error:
@@ -106,14 +116,17 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
     seen, damage = look(witness)
     if damage is not None:
         yield Step("witness", f"{witness.path}: {reason(damage)}; it tells nothing of the head")
+    interrupted = examining.interrupted(path)
     stamp = rfc3339(told.at_us)[:19].replace("-", "").replace(":", "") + "Z"
     aside, kept = keeping.keep_aside(path, (witness.path,), stamp)
-    yield Step("copy", f"kept in {aside}: " + (", ".join(f"{each.name} ({each.bytes} bytes)" for each in kept) or "-"))
     examining.roll_back(path)
     building = os.path.join(aside, "building")
-    os.mkdir(building, 0o700)
-    author = host.author(environ)
-    store, triggers = salvage.begin(os.path.join(building, os.path.basename(path)), author)
+    try:
+        os.mkdir(building, 0o700)
+        store, triggers = salvage.begin(os.path.join(building, os.path.basename(path)), host.author(environ))
+    except (OSError, StoreError) as error:
+        _take_back(aside, building, interrupted)
+        raise _no_room(path, error) from error
     try:
         salvaged, incomplete = _salvage(store, path, seen, advance)
         left = _left(store, salvaged, environ, advance)
@@ -130,11 +143,14 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
         }
         appended = salvage.resume(store, salvaged, seen, told.at_us, fields)
         salvage.seal(store, triggers)
-    except BaseException:
+    except BaseException as error:
         store.close()
-        shutil.rmtree(building, ignore_errors=True)
+        _take_back(aside, building, interrupted)
+        if isinstance(error, OSError):
+            raise _no_room(path, error) from error
         raise
-    yield Step("ledger", _in_words(salvaged, incomplete))
+    yield Step("copy", f"kept in {aside}: " + (", ".join(f"{each.name} ({each.bytes} bytes)" for each in kept) or "-"))
+    yield Step("ledger", _in_words(salvaged, incomplete, seen))
     os.rename(store.path, path)
     private.sync(os.path.dirname(path))
     shutil.rmtree(building, ignore_errors=True)
@@ -146,6 +162,18 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
         yield Step("witness", f"it follows the new ledger: entry {appended.seq}")
     except OSError as error:
         yield Step("witness", f"{witness.path}: {reason(error)}; the next start will let it follow")
+
+
+def _take_back(aside: str, building: str, interrupted: bool) -> None:
+    """Remove what an attempt that failed has made: attempts must not fill the disk. What it copied is in its place.
+
+    The copy is the only one where SQLite has undone a write in the store since: then it stays.
+    """
+    shutil.rmtree(building if interrupted else aside, ignore_errors=True)
+
+
+def _no_room(path: str, error: OSError | StoreError) -> StoreError:
+    return error if isinstance(error, StoreError) else StoreError(path, f"{reason(error)}; nothing was changed")
 
 
 def _salvage(store: Store, path: str, seen: Seen | None, advance: Advance) -> tuple[Salvaged, list[str]]:
@@ -171,9 +199,11 @@ def _left(store: Store, salvaged: Salvaged, environ: Mapping[str, str], advance:
     return {(each.what, each.seq) for each in report.findings if each.seq is not None}
 
 
-def _in_words(salvaged: Salvaged, incomplete: list[str]) -> str:
+def _in_words(salvaged: Salvaged, incomplete: list[str], seen: Seen | None) -> str:
     lost = [(first, last) for first, last, _, _ in salvaged.lost]
     parts = [f"{salvaged.entries} entries salvaged", f"{in_words(lost)} lost" if lost else "none lost"]
+    if seen is None:
+        parts[-1] += f", {UNWITNESSED}"
     if salvaged.unindexed:
         parts.append(f"{len(salvaged.unindexed)} ends of runs whose start is lost")
     if incomplete:

@@ -43,6 +43,7 @@ def keep_aside(path: str, also: tuple[str, ...], stamp: str) -> tuple[str, list[
         private.sync(directory)
         private.sync(os.path.dirname(path))
     except OSError as error:
+        shutil.rmtree(directory, ignore_errors=True)  # all of it is still in its place
         why = f"it cannot be kept aside in {directory}: {reason(error)}; nothing was changed"
         raise StoreError(path, why) from error
     return directory, kept

@@ -15,6 +15,8 @@ from runguard.errors import StoreError
 from runguard.store import bearings
 from runguard.store.reads import Reader
 
+UNWITNESSED = "as far as can be told without a witness"  # nobody else knows how far the ledger went
+
 
 class Recovery(NamedTuple):
     """One recovery."""
@@ -42,6 +44,8 @@ class Recovery(NamedTuple):
     def loss(self) -> str:
         """Return what was lost, in words."""
         parts = [f"{in_words(self.lost)} lost"] if self.lost else ["no entry was lost"]
+        if self.head is None:
+            parts.append(UNWITNESSED)
         if self.incomplete:
             count = len(self.incomplete)
             parts.append(f"case entries of {count} run{'s' if count > 1 else ''} not whole")
@@ -79,7 +83,8 @@ class Recoveries:
         """Return, as a clause, that the record of an instant may be lost, or ""."""
         for each in self.found:
             for (since_us, until_us), lost in zip(each.spans, each.lost, strict=False):
-                if (since_us is None or since_us <= due_us) and (until_us is None or due_us <= until_us):
+                end_us = instant.from_rfc3339(each.at) if until_us is None else until_us
+                if (since_us is None or since_us <= due_us) and due_us <= end_us:
                     return f"{in_words([lost])} of that time are lost (recovery {each.seq})"
         return ""
 

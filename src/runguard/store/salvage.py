@@ -88,8 +88,13 @@ def take_lines(store: Store, fd: int, seen: Seen | None, advance: Callable[[int]
         _Settling(tx, seen, loose).settle()
         salvaged = _index_all(tx)
     last_seq = salvaged.last.seq if salvaged.last else 0
-    if seen is None or seen.seq <= last_seq:
+    if seen is None:
         return salvaged
+    if seen.seq <= last_seq:
+        # Another line stands where the witness saw one: that one is lost, and nobody knows of when it was.
+        instead = any(lines.digest(line) != seen.hash for (line,) in store.unjudged("line_at", seq=seen.seq))
+        found = (*salvaged.lost, (seen.seq, seen.seq, None, None)) if instead else salvaged.lost
+        return salvaged._replace(lost=tuple(sorted(found, key=lambda gap: gap[0])))
     tail = (last_seq + 1, seen.seq, salvaged.last_at, None)
     return salvaged._replace(lost=(*salvaged.lost, tail))
 
