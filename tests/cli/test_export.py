@@ -302,6 +302,11 @@ def test_a_span_of_a_job_is_exported(letters: Shell) -> None:
     assert verify(made).returncode == 0
 
 
+def test_a_span_without_a_run_is_exported_and_verifies(letters: Shell) -> None:
+    told = verify(export(letters, "--job", "letters", "--since", "2025-02-01", "--until", "2025-02-02"))
+    assert (told.returncode, told.stdout.splitlines()[0].split(", ")[1], told.stderr) == (0, "0 records", "")
+
+
 def test_many_records_of_a_run_are_in_many_groups(letters: Shell) -> None:
     record(letters, 3, "2025-01-05T02:00:00Z", both(*(f"N-{n}" for n in range(60))))
     one = export(letters, "--case", "N-55", to="one")
@@ -390,6 +395,10 @@ def test_a_page_loads_and_runs_nothing(letters: Shell) -> None:
         (["--case", "a", "--job", "letters", "-o", "x"], "export: either --case ID or --job JOB"),
         (["--case", "HB-2"], "export: -o PATH is needed: where is it to be?"),
         (["--case", "HB-2", "--since", "1d", "-o", "x"], "export: --since and --until go with --job"),
+        (
+            ["--job", "letters", "--since", "2025-02-02", "--until", "2025-02-01", "-o", "x"],
+            "export: --since (2025-02-02T00:00:00Z) is not before --until (2025-02-01T00:00:00Z)",
+        ),
         (["--case", "HB-99", "-o", "x"], "export: nothing is on record of case HB-99"),
         (["--job", "lettres", "-o", "x"], "export: no job 'lettres' on record; did you mean letters?"),
         (["--case", "HB-2", "--with", "nothing", "-o", "x"], "export: --with: nothing: No such file or directory"),

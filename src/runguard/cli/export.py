@@ -24,7 +24,7 @@ from runguard.evidence.selecting import Selected
 from runguard.evidence.shipping import Parcel
 from runguard.guard import anchoring, host
 from runguard.guard.writing import writing
-from runguard.instant import SECOND_US
+from runguard.instant import SECOND_US, rfc3339
 from runguard.printable import line
 from runguard.store.database import ReadOnlyStore
 from runguard.store.journal import Journal
@@ -166,7 +166,10 @@ def _select(
         None if text is None else when(f"export: {option}", text).at_us(now_us)
         for option, text in (("--since", since), ("--until", until))
     ]
-    return selecting.of_job(records, job, ends[0], ends[1])
+    since_us, until_us = ends
+    if since_us is not None and until_us is not None and since_us >= until_us:
+        raise UsageError(f"export: --since ({rfc3339(since_us)}) is not before --until ({rfc3339(until_us)})")
+    return selecting.of_job(records, job, since_us, until_us)
 
 
 def _grace_us(environ: dict[str, str], place: Place, job: str) -> int:

@@ -105,6 +105,7 @@ done <entries.jsonl
 
 # An entry names the list of all records of each run, and that one the lists of its groups.
 for run in lists/*; do
+    [ -e "$run" ] || continue
     [ -e "$run/run" ] || { wrong "$run/run: the list of the run is missing" && continue; }
     for list in run:list rejects:rejected; do
         [ -e "$run/${list%:*}" ] || continue
