@@ -94,6 +94,17 @@ def test_what_stays_is_named(letters: Shell) -> None:
     assert "exports, backups and copies of the file that were made before are out of reach\n" in said.stderr
 
 
+def test_entries_that_spell_the_case_in_another_field_are_named_too(shell: Shell) -> None:
+    lines = (intent("HB-2") + done("HB-2")).decode().splitlines()
+    job = 'printf "%s\\n" "$1" "$2" >>"$RUNGUARD_ITEMS"'
+    assert shell("run", "--job", "letters", "--", "sh", "-c", job, "HB-20", *lines).returncode == 0
+    assert shell("correct", "--run", "1", "--wrong", "HB-2 and HB-3", "--reason", "typo").returncode == 0
+    said = shell("redact", "HB-2", "--reason", "article 17")
+    numbers = {entry(shell, seq)["kind"]: seq for (seq,) in rows(shell, "SELECT seq FROM ledger")}
+    start, correction = numbers["run.start"], numbers["correction"]
+    assert f"never edited: {start} (run.start), {correction} (correction)\n" in said.stderr
+
+
 def test_output_that_names_the_case_stays_and_is_named(shell: Shell) -> None:
     job = (
         "printf '%s\\n' '"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from runguard.errors import UsageError
 from runguard.evidence import erasure, lists, waiting
-from runguard.evidence.retention import Held, held
+from runguard.evidence.retention import Held, held, said
 from runguard.store import bearings, items
 from runguard.store.database import Transaction
 from runguard.store.items import Record, Reject
@@ -105,9 +105,11 @@ def _found(reader: Reader, case: str, these: list[Record], *, whole: bool) -> Fo
     for run in {run.start_seq: run for run in (*runs.values(), *(run for run, _ in rejected))}.values():
         _check(reader, holds, case, run)
     outputs = tuple(run.number for run in runs.values() if _in_output(reader, run.run_id, case))
-    entries = tuple((each.seq, each.kind) for each in bearings.on(reader, "case", [case]))
+    entries = {each.seq: each.kind for each in bearings.on(reader, "case", [case])} | dict(
+        _spelling(reader, case, runs)
+    )
     records = tuple((runs[lists.place(record.id)[0]], record) for record in these)
-    return Found(case, records, rejected, outputs, entries)
+    return Found(case, records, rejected, outputs, tuple(sorted(entries.items())))
 
 
 def _check(reader: Reader, holds: Held, case: str, run: Run) -> None:
@@ -137,6 +139,17 @@ def _rejected(reader: Reader, case: str) -> Iterator[tuple[Run, Reject]]:
         for piece in items.rejects(reader, start_seq):
             if waiting.names(piece.head, case):
                 yield _run_at(reader, start_seq), piece
+
+
+def _spelling(reader: Reader, case: str, runs: dict[int, Run]) -> Iterator[tuple[int, str]]:
+    """Yield the entries of these runs, and those about them, that spell the case: in a command line, or in a text."""
+    for run in runs.values():
+        ends = [seq for seq in (run.start_seq, run.finish_seq, run.late_seq) if seq is not None]
+        about = bearings.on(reader, "run", [run.run_id]) + bearings.on(reader, "entry", map(str, ends))
+        for seq in dict.fromkeys((*ends, *(each.seq for each in about))):
+            for (line,) in reader.rows("line_at", seq=seq):
+                if waiting.names(line, case):
+                    yield seq, said(reader, seq)["kind"]
 
 
 def _in_output(reader: Reader, run_id: str, case: str) -> bool:
