@@ -144,6 +144,25 @@ def test_a_dry_run_says_the_same_and_does_nothing(letters: Shell) -> None:
     assert rows(letters, "SELECT count(*) FROM ledger") == [(12,)]
 
 
+def test_a_clock_that_is_years_ahead_removes_nothing(shell: Shell) -> None:
+    record(shell, 1, "2020-02-01T02:00:00Z", both("HB-1"))
+    record(shell, 2, "2020-03-01T02:00:00Z", both("HB-2"))
+    for options in ((), ("--dry-run",)):
+        done = shell(*PRUNE, *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "prune: the newest entry is of 2020-03-01T02:01:00Z, and now is 20" in done.stderr
+    assert rows(shell, "SELECT count(*) FROM item") == [(4,)]
+
+
+def test_who_asks_for_what_is_not_there_is_told_of_the_prune(letters: Shell) -> None:
+    letters("prune", "--keep", "400d", "--reason", "policy 7")
+    done = letters("explain", "HB-5")
+    assert (done.returncode, "were pruned: whether they named this case is not known (entry 1" in done.stderr) == (
+        2,
+        True,
+    )
+
+
 def test_a_terminal_is_asked_first(letters: Shell) -> None:
     command = [sys.executable, "-m", "runguard", *PRUNE]
     said = letters.on_terminal(command=["sh", "-c", 'echo n | "$@" || test $? = 1', "sh", *command])

@@ -15,7 +15,7 @@ from runguard.cli.output import Column, Row, emit, page
 from runguard.cli.spans import when
 from runguard.cli.windows_named import Wanted, find_window, target
 from runguard.errors import RunguardError, StoreError, UsageError
-from runguard.evidence import erasure, whynot, words
+from runguard.evidence import erasure, unknown, whynot, words
 from runguard.evidence import explain as explaining
 from runguard.evidence.found import Asked
 from runguard.evidence.ran import Moment
@@ -155,6 +155,8 @@ def _unknown(records: ReadOnlyStore, asked: Asked) -> str:
     then = f" by {rfc3339(asked.moment.at_us)}" if asked.moment.past else ""
     searched = f"{entries:,} case entries of {runs:,} run{'s' * (runs != 1)} were searched, for exactly this id"
     left = f"; of {partly:,} of these runs not all that they wrote is on record" if partly else ""
+    pruned = unknown.of_pruned([(*row,) for row in records.rows("pruned", what="cases")])
+    left += "".join(f"; {each['text']} (entry {each['entries'][0]})" for each in pruned)
     return (
         f"no case {values.short(asked.case)} is on record{then}: {searched}{left}; to ask why it was not handled:"
         " --why-not JOB@WINDOW"

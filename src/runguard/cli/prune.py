@@ -18,10 +18,10 @@ from runguard.errors import UsageError
 from runguard.evidence import old_entries, pruning
 from runguard.evidence.old_entries import Old
 from runguard.evidence.pruning import Asked
-from runguard.evidence.retention import Hold, held, in_words
+from runguard.evidence.retention import Hold, held, in_words, said
 from runguard.guard import host
 from runguard.guard.writing import writing
-from runguard.instant import DAY_S, SECOND_US, rfc3339
+from runguard.instant import DAY_S, SECOND_US, from_rfc3339, rfc3339
 from runguard.printable import line
 from runguard.store.sqlite import open_store
 
@@ -35,12 +35,13 @@ verification starts at the checkpoint that the last of them names. On a terminal
 STATUSES = (
     ("0", "done, or there was nothing to remove"),
     ("1", "told not to, at the terminal"),
-    ("2", "usage"),
+    ("2", "usage, or even the newest entry is of years ago: is the clock right?"),
     ("74", "the store cannot be read or written, or the record does not hold: then nothing is removed"),
     ("78", "a mistake in the configuration, with its file and line"),
 )
 _CALENDAR = re.compile(r"([0-9]{1,4}) ?(y|years?|mo|months?)")
 _SHOWN = 20
+_IDLE_US = 5 * 366 * DAY_S * SECOND_US  # a host that ran nothing for so long has rather lost its time
 
 
 @click.command("prune", cls=Command, help=TEXT, short_help="Remove what is old enough.", statuses=STATUSES)
@@ -71,6 +72,7 @@ def prune(
     asked = Asked(keep, _before_us(keep, now_us), reason)
     place = find(environ, store)
     bring_up(environ, place)
+    _doubt_the_clock(place, asked, now_us)
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     if dry_run or asks:
         foreseen = _foresee(place, asked, cases_only=cases_only)
@@ -90,6 +92,21 @@ def prune(
     if vacuum:
         _compact(environ, place)
     return 0
+
+
+def _doubt_the_clock(place: Place, asked: Asked, now_us: int) -> None:
+    """Raise UsageError where everything would go and the newest entry is years old: the clock may have jumped ahead."""
+    records = open_records(place)
+    if records is None:
+        return
+    with records:
+        head = records.head()
+        newest_at = said(records, head.seq)["at"] if head is not None else None
+    if newest_at is not None and from_rfc3339(newest_at) < min(asked.before_us, now_us - _IDLE_US):
+        raise UsageError(
+            f"prune: the newest entry is of {newest_at}, and now is {rfc3339(now_us)}: all that is on record would be"
+            " old enough; is the clock right? If it is, let some run come first"
+        )
 
 
 def _before_us(keep: str, now_us: int) -> int:

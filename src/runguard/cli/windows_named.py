@@ -10,7 +10,7 @@ from runguard import values
 from runguard.errors import UsageError
 from runguard.guard.expecting import Expecting
 from runguard.guard.start import window_of
-from runguard.instant import DAY_S, SECOND_US
+from runguard.instant import DAY_S, SECOND_US, rfc3339
 from runguard.model import Window
 from runguard.schedule.zone import Zone
 from runguard.store.reads import Reader, Run
@@ -98,7 +98,9 @@ def find_window(records: Reader, job: str, expected: Expecting | None, named: Wa
         raise UsageError(f"{job}@{named.text} is several windows: {', '.join(sorted(found))}")
     for window in found.values():
         return window
-    raise UsageError(f"no window {values.short(named.text)} of {job}{_nearest(expected, about_us)}")
+    pruned = "; what was due before {} was pruned".format
+    forgotten = "".join(pruned(rfc3339(us)) for (us,) in records.rows("forgotten") if us is not None and about_us < us)
+    raise UsageError(f"no window {values.short(named.text)} of {job}{_nearest(expected, about_us)}{forgotten}")
 
 
 def _expected(expected: Expecting | None, named: Wanted, about_us: int) -> Iterator[Window]:

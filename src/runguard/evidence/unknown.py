@@ -108,7 +108,8 @@ def _of_run(run: Facts) -> Iterator[Facts]:
     number, entries = run["number"], [each["entry"] for each in run["entries"]]
     items = run["items"] or {}
     if items.get("rejected"):
-        text = f"{_count(items['rejected'], 'line')} of {name(run)} were rejected: what they say is not known"
+        were = "was rejected: what it says" if items["rejected"] == 1 else "were rejected: what they say"
+        text = f"{_count(items['rejected'], 'line')} of {name(run)} {were} is not known"
         yield _fact("rejected", text, number, entries)
     if items.get("beyond_bytes"):
         text = f"{items['beyond_bytes']:,} bytes of {name(run)} were over the limit and are not on record"
