@@ -228,14 +228,16 @@ def _private_places(prepared: Prepared) -> Places:
 def _take_turn(prepared: Prepared, edges: Edges, command: Command) -> Turn | Refuse:
     """Take the job's lock, or do as `--overlap` says where it is held. A refusal is on record, and said."""
     places, signals, _ = edges
+    policy, job = prepared.settings.overlap, prepared.start.job
     turn: Turn | Refuse | None = None
     try:
-        if prepared.settings.overlap != "skip":
-            from runguard.guard import overlap  # only where it is set
-
-            turn = overlap.take_turn(prepared, places, signals)
-        elif (held := lock.take(places.locks, prepared.start.job)) is not None:
+        held = lock.take(places.locks, job, lock.shared if policy == "allow" else lock.at_once)
+        if policy == "allow" or (held is not None and (policy == "skip" or _nothing_runs(places))):
             turn = Turn(prepared, held)
+        elif policy != "skip":
+            from runguard.guard.overlap import contend  # only where another run may be in the way
+
+            turn = contend(prepared, places, signals, held)
     except UnsafeError as error:  # a lock that cannot be trusted
         from runguard.guard.refusing import refuse
 
@@ -246,6 +248,14 @@ def _take_turn(prepared: Prepared, edges: Edges, command: Command) -> Turn | Ref
     from runguard.guard.refusing import turn_away
 
     return turn_away(_books(prepared, edges), turn, command.fields)
+
+
+def _nothing_runs(places: Places) -> bool:
+    """Return whether nothing can be in the way of a start that has the lock: whatever lives has a run file."""
+    try:
+        return not os.listdir(places.runs)
+    except OSError:
+        return False
 
 
 def _run_file(prepared: Prepared, places: Places, voice: Voice) -> RunFile | None:

@@ -1,7 +1,7 @@
-"""`--overlap wait|kill|allow`: how a start gets its turn while an earlier run of the job lives.
+"""`--overlap wait|kill`: how a start gets its turn while an earlier run of the job lives.
 
 Whatever the policy, exclusion is the kernel's lock: a run is waited for or stopped, and then the lock is taken.
-Imported by starts with such a policy alone.
+Imported where another run may be in the way.
 """
 
 from __future__ import annotations
@@ -36,15 +36,11 @@ _LOOK_S = 0.25
 _LOCK_AFTER_END_S = 5.0  # its guard still writes the end down
 
 
-def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Refuse:
-    """Wait for earlier runs of the job, or stop them, or go on beside them, as `--overlap` says.
+def contend(prepared: Prepared, places: Places, signals: Signals, held: Lock | None) -> Turn | Refuse:
+    """Wait for earlier runs of the job, or stop them, as `--overlap` says; `held` is the lock where that was free.
 
     Raises UnsafeError where the lock cannot be trusted.
     """
-    policy = prepared.settings.overlap
-    if policy == "allow":
-        return Turn(prepared, lock.take(places.locks, prepared.start.job, lock.shared))
-    held = lock.take(places.locks, prepared.start.job)
     if held is not None:
         if not _living(prepared, places):
             return Turn(prepared, held)
@@ -52,7 +48,8 @@ def take_turn(prepared: Prepared, places: Places, signals: Signals) -> Turn | Re
     began_s = clock.look().monotonic_s
     if inside := _inside_of(prepared, places):
         return inside
-    found = _stop_them(prepared, places, signals) if policy == "kill" else _wait(prepared, places, signals)
+    get = _stop_them if prepared.settings.overlap == "kill" else _wait
+    found = get(prepared, places, signals)
     if isinstance(found, Refuse):
         return found
     held, ended = found
@@ -140,8 +137,6 @@ def _next_due_us(schedule: Schedule, at_us: int) -> int | None:
 
 def _living(prepared: Prepared, places: Places) -> list[Holder]:
     """Return the job's runs on record that live; where the store cannot be asked, the lock alone decides."""
-    if not os.path.isdir(places.runs) or not os.listdir(places.runs):
-        return []  # whoever lives has a run file
     try:
         with open_reader(places.store, witness_directory=places.witness) as store:
             found = []
