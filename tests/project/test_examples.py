@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from runguard import config
-from runguard.cli import fast
+from runguard.cli import commands, fast
 from runguard.config import strict
 from runguard.crontab.daemons import DEBIAN
 from runguard.crontab.wrap import Form, unwrap, wrap
@@ -132,6 +132,9 @@ def test_choices_are_listed_beside_their_key() -> None:
 # systemd
 
 
+NAMES = [path.name for path in (EXAMPLES / "systemd").iterdir()]
+
+
 def unit(name: str) -> dict[str, str]:
     text = (EXAMPLES / "systemd" / name).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
@@ -144,6 +147,20 @@ def test_the_timer_fires_when_the_job_of_its_service_is_due() -> None:
     assert (request.job, request.values["policy"]) == ("letters", "systemd")
 
 
+def test_a_timer_fires_a_job_that_the_file_describes_when_it_is_due() -> None:
+    request = asked(shlex.split(unit("backup.service")["ExecStart"]))
+    minute, *rest = str(SAID["jobs"][request.job]["schedule"]).split()
+    assert (unit("backup.timer")["OnCalendar"], rest) == (f"*-*-* *:{minute}:00", ["*"] * 4)
+
+
+def test_every_timer_has_its_service_and_every_service_a_command() -> None:
+    names = {path.stem for path in (EXAMPLES / "systemd").glob("*.timer")}
+    assert {path.stem for path in (EXAMPLES / "systemd").glob("*.service")} == names
+    for name in names:
+        program, command, *_ = shlex.split(unit(f"{name}.service")["ExecStart"])
+        assert (program, command in commands.NAMES) == ("/usr/local/bin/runguard", True)
+
+
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
@@ -152,7 +169,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", *tmp_path.iterdir()], capture_output=True, text=True, check=False
     )
-    assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or "letters" in line] == []
+    assert [line for line in done.stderr.splitlines() if any(name in line for name in (str(tmp_path), *NAMES))] == []
 
 
 # Prometheus

@@ -124,6 +124,14 @@ def test_the_manual_and_the_help_of_a_command_name_the_same_options(name: str) -
     assert options(f"OPTIONS OF {name.upper()}") | options("OPTIONS OF EVERY COMMAND") == of_command(COMMANDS[name])
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_manual_names_every_option_of_a_command_and_no_other(name: str) -> None:
+    title, taken = f"OPTIONS OF {name.upper()}", of_command(COMMANDS[name])
+    own = options(title) if f".Sh {title}\n" in RUNGUARD else set()
+    shared = options("OPTIONS OF EVERY QUERY") | options("OPTIONS OF EVERY COMMAND")
+    assert (own - taken, taken - own - shared) == (set(), set())
+
+
 @pytest.mark.parametrize("setting", [each for each in CHOICES if each.is_option], ids=NAME)
 def test_the_manual_names_the_choices_of_an_option(setting: Setting) -> None:
     assert f"Fl -{setting.option[2:]} Cm {' | '.join(setting.choices)}\n" in section(RUNGUARD, "OPTIONS OF RUN")
