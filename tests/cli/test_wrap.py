@@ -115,6 +115,9 @@ def test_lines_call_runguard_by_its_whole_path(shell: Shell, table: Path) -> Non
 
 def live(shell: Shell, name: str, text: str) -> Path:
     """Make a table of this host as `shell` sees it: /etc/crontab, a file of cron.d, or in the spool."""
+    program = shell.directory / "runguard"
+    program.touch()
+    program.chmod(0o755)
     etc = shell.directory / "etc"
     for each in ("cron.d", "spool"):
         (etc / each).mkdir(parents=True, exist_ok=True)
@@ -124,11 +127,32 @@ def live(shell: Shell, name: str, text: str) -> Path:
     return etc / name
 
 
+def rg(shell: Shell) -> tuple[str, ...]:
+    """Return options for the program that `live` made."""
+    return ("--runguard", str(shell.directory / "runguard"), "--daemon", "debian")
+
+
+@needs_debian
+def test_a_program_that_cannot_be_started_is_written_into_no_table_that_a_daemon_reads(shell: Shell) -> None:
+    path = live(shell, "cron.d/letters", "1 2 * * * nobody /opt/send\n")
+    said = refused(shell, "wrap", "/etc/cron.d/letters", *RG, "--apply")
+    assert said.startswith("wrap: --runguard: /opt/rg/bin/runguard cannot be executed here: no line of /etc/cron.d/")
+    assert path.read_text() == "1 2 * * * nobody /opt/send\n"
+    program = shell.directory / "runguard"
+    shell.directory.chmod(0o700)
+    done = shell("wrap", "/etc/cron.d/letters", "--runguard", str(program), "--daemon", "debian")
+    assert done.stderr.splitlines()[0] == (
+        f"runguard: {program}: by the modes of its path nobody may not start it: --runguard names another"
+    )
+
+
 @needs_debian
 def test_a_job_has_the_same_name_when_it_is_wrapped_again(shell: Shell) -> None:
     path = live(shell, "cron.d/letters", "1 2 * * * root /opt/send\n")
     for command in ("wrap", "unwrap", "wrap"):
-        assert shell(command, "/etc/cron.d/letters", "--apply", *RG[2 * (command == "unwrap") :]).returncode == 0
+        assert (
+            shell(command, "/etc/cron.d/letters", "--apply", *(rg(shell) if command == "wrap" else ())).returncode == 0
+        )
     assert "--job send --schedule" in path.read_text()
 
 
@@ -137,14 +161,14 @@ def test_names_of_other_tables_of_the_host_are_not_used_again(shell: Shell) -> N
     live(shell, "spool/nobody", "1 2 * * * runguard run -j send -- /opt/send\n")
     live(shell, "crontab", "1 2 * * * root runguard run -j send-2 -- /opt/send\n")
     live(shell, "cron.d/letters", "1 2 * * * root /opt/send\n")
-    assert "--job send-3 --schedule" in shell("wrap", "/etc/cron.d/letters", *RG).stdout
+    assert "--job send-3 --schedule" in shell("wrap", "/etc/cron.d/letters", *rg(shell)).stdout
 
 
 @needs_debian
 def test_a_link_to_a_table_of_the_system_is_one(shell: Shell) -> None:
     live(shell, "cron.d/letters", "1 2 * * * mail /opt/send\n")
     (shell.directory / "link").symlink_to("/etc/cron.d/letters")
-    assert "\n+1 2 * * * mail /opt/rg" in shell("wrap", "link", *RG).stdout
+    assert f"\n+1 2 * * * mail {shell.directory}/runguard run" in shell("wrap", "link", *rg(shell)).stdout
 
 
 def test_a_disk_that_may_not_have_the_table_keeps_the_copy(nobodys: Shell) -> None:
@@ -261,9 +285,10 @@ def test_a_table_that_changes_meanwhile_is_not_replaced(shell: Shell) -> None:
         f'#!/bin/sh\n[ "$1" = -l ] || exit 9\ncat {shell.directory}/t\necho "# more" >> {shell.directory}/t\n'
     )
     fake.chmod(0o755)
+    shutil.copy(fake, shell.directory / "runguard")
     (shell.directory / "t").write_text("1 2 * * * x\n")
     environ = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
-    said = refused(shell, "wrap", *RG, "--apply", status=75, environ=environ)
+    said = refused(shell, "wrap", *rg(shell), "--apply", status=75, environ=environ)
     assert said == "your crontab: it was changed meanwhile; nothing was written"
 
 

@@ -75,3 +75,13 @@ def test_accounts() -> None:
     assert host.is_account("root")
     assert not host.is_account("nobdy\0x")
     assert host.home_of("nobdy") == "/"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a file that another account may not reach")
+def test_whether_an_account_may_start_a_program(tmp_path: Path) -> None:
+    program = tmp_path / "runguard"
+    program.write_text("#!/bin/sh\n")
+    assert not host.may_start(str(program), None)
+    program.chmod(0o755)
+    assert [host.may_start(str(program), user) for user in (None, "root", "nobody")] == [True, True, False]
+    assert [host.may_start("/bin/sh", user) for user in (None, "root", "nobody")] == [True, True, True]

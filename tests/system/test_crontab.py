@@ -6,6 +6,8 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -255,15 +257,24 @@ def test_busybox_fires_a_wrapped_line_and_its_window_is_answered(shell: Shell) -
 # The command line, on a user's table
 
 
+@pytest.fixture
+def program() -> Iterator[str]:
+    """A program called runguard that any account may start."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        (Path(place) / "runguard").touch(0o755)
+        yield f"{place}/runguard"
+
+
 @needs_debian
-def test_a_users_table_is_wrapped_and_unwrapped_through_crontab(shell: Shell) -> None:
+def test_a_users_table_is_wrapped_and_unwrapped_through_crontab(shell: Shell, program: str) -> None:
     spool = shell.directory / "spool"
     table = "MAILTO=ops\n30 2 * * *  /opt/letters/send --all\n*/5 * * * *\tcd /srv && ./poll%in\n"
     spool.mkdir()
     spool.chmod(0o1730)
     (spool / "nobody").write_text("# DO NOT EDIT\n# (x)\n# (y)\n" + table)
     shell.prefix = tuple(with_spool(spool))
-    wrapping = shell("wrap", "--user", "nobody", "--runguard", "/opt/bin/runguard", "--apply")
+    wrapping = shell("wrap", "--user", "nobody", "--runguard", program, "--apply")
     stdout = wrapping.stdout
     assert (wrapping.returncode, wrapping.stderr) == (0, "")
     [kept] = (shell.state / "crontabs").iterdir()
@@ -271,8 +282,8 @@ def test_a_users_table_is_wrapped_and_unwrapped_through_crontab(shell: Shell) ->
     assert kept.read_text() == table
     written = (spool / "nobody").read_text()
     assert written.partition("MAILTO")[2].splitlines()[1:] == [
-        "30 2 * * *  /opt/bin/runguard run --job send --schedule '30 2 * * *' -- /opt/letters/send --all",
-        "*/5 * * * *\t/opt/bin/runguard run --job poll --schedule '*/5 * * * *' -c 'cd /srv && ./poll'%in",
+        f"30 2 * * *  {program} run --job send --schedule '30 2 * * *' -- /opt/letters/send --all",
+        f"*/5 * * * *\t{program} run --job poll --schedule '*/5 * * * *' -c 'cd /srv && ./poll'%in",
     ]
     found = (spool / "nobody").stat()
     assert (found.st_mode & 0o7777, found.st_uid) == (0o600, 65534)
@@ -281,12 +292,12 @@ def test_a_users_table_is_wrapped_and_unwrapped_through_crontab(shell: Shell) ->
 
 
 @needs_debian
-def test_a_table_that_crontab_does_not_take_stays_as_it_was(shell: Shell) -> None:
+def test_a_table_that_crontab_does_not_take_stays_as_it_was(shell: Shell, program: str) -> None:
     spool = shell.directory / "spool"
     spool.mkdir()
     (spool / "nobody").write_text("30 2 * * * x\nMAILTO=\n")  # nobody installed that through crontab
     shell.prefix = tuple(with_spool(spool))
-    done = shell("wrap", "--user", "nobody", "--runguard", "/opt/bin/runguard", "--apply")
+    done = shell("wrap", "--user", "nobody", "--runguard", program, "--apply")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         'runguard: crontab of nobody: "-":1: bad minute errors in crontab file, can\'t install.'

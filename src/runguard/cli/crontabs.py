@@ -112,7 +112,10 @@ def form_of(chosen: Chosen, name: str | None, zone: str | None, program: str | N
     else:
         own = host.zone_of_daemon()
         zone = own if own is not None and own != zones.host_zone_name() else None
-    return Form(chosen.system, daemon_named(name), _program(program).encode(), zone)
+    path = _program(program)
+    if chosen.is_live:
+        _can_be_started(path, chosen)
+    return Form(chosen.system, daemon_named(name), path.encode(), zone)
 
 
 def names_elsewhere(chosen: Chosen, environ: Mapping[str, str], daemon: Daemon) -> set[str]:
@@ -226,6 +229,17 @@ def refuse_returns(chosen: Chosen) -> None:
         number = chosen.data.count(b"\n", 0, max(at, 0)) + 1
         fix = f"sed -i 's/\\r$//' {chosen.target}".rstrip() if chosen.path else "crontab -l | tr -d '\\r' | crontab -"
         raise CrontabError(f"{chosen.label}:{number}: the line ends in CR LF, and cron takes the CR for text: {fix}")
+
+
+def _can_be_started(program: str, chosen: Chosen) -> None:
+    """Raise UsageError where nobody can start `program`; say which users of a table cannot."""
+    if not host.may_start(program, None):
+        raise UsageError(f"--runguard: {program} cannot be executed here: no line of {chosen.label} would run")
+    lines = parse.parse(chosen.data, system=chosen.system)
+    users = {line.user.decode("utf-8", "replace") for line in lines if line.user} | ({chosen.user} - {None})
+    for user in sorted(filter(None, users)):
+        if host.is_account(user) and not host.may_start(program, user):
+            say(f"{program}: by the modes of its path {user} may not start it: --runguard names another")
 
 
 def _program(given: str | None) -> str:

@@ -96,6 +96,25 @@ def why_not_found(program: str, path: str, home: str) -> str:
     return f"{program} is not in cron's PATH ({path})" + (f", but in {elsewhere}" if elsewhere else "")
 
 
+def may_start(program: str, user: str | None) -> bool:
+    """Tell whether an account, or for None somebody, may execute a file, by the modes of it and what is above it."""
+    if not _runs(program):
+        return False
+    account = None if user is None else pwd.getpwnam(user)
+    if account is None or account.pw_uid == 0:
+        return True
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    path = os.path.realpath(program)
+    while True:
+        found = os.stat(path)
+        mine = 0o100 if found.st_uid == account.pw_uid else 0o010 if found.st_gid in groups else 0o001
+        if not found.st_mode & mine:
+            return False
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
 def users_with_tables(spools: tuple[str, ...] = SPOOLS) -> list[str]:
     """Return the accounts that have a table, as far as we may list them."""
     found: set[str] = set()
