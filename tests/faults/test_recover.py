@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -366,6 +367,34 @@ def test_an_attempt_that_fails_leaves_no_copy_to_fill_the_disk(written: Shell) -
     done = written(*RECOVER, preexec_fn=lambda: resource.setrlimit(*limit))
     assert done.returncode == 74
     assert (database(written).read_bytes(), list((written.state / "db").glob("aside-*"))) == (damaged, [])
+
+
+def test_a_run_that_began_while_a_recovery_queued_is_seen(written: Shell) -> None:
+    DAMAGES["an older copy"][0](written)
+    ours = (sys.executable, "-m", "runguard")
+    begun = "touch began; exec sleep 60"
+    with (written.state / "db" / "write.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        recovery = subprocess.Popen(
+            [*ours, *RECOVER], env=written.environ, cwd=written.directory, stderr=subprocess.PIPE, text=True
+        )
+        wait_until(lambda: "->" in queue_at(lock.fileno()))
+        guard = subprocess.Popen(
+            [*ours, "run", "-j", "long", "--", "sh", "-c", begun],
+            env=written.environ, cwd=written.directory, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        wait_until(lambda: queue_at(lock.fileno()).count("->") == 2)
+    _, said = recovery.communicate(timeout=30)
+    wait_until((written.directory / "began").exists)
+    guard.send_signal(signal.SIGTERM)
+    guard.wait(30)
+    assert (recovery.returncode, "lives (" in said) == (75, True)
+
+
+def queue_at(fd: int) -> str:
+    """Return what the kernel says of the locks on an open file."""
+    inode = f":{os.fstat(fd).st_ino} "
+    return "".join(line for line in Path("/proc/locks").read_text().splitlines() if inode in line)
 
 
 def test_where_living_runs_cannot_be_asked_for_nothing_is_recovered(written: Shell) -> None:

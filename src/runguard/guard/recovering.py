@@ -66,6 +66,7 @@ def mend(environ: Mapping[str, str], places: Places, why: str, now_us: int, adva
     lock = WriteLock(path)
     lock.take(WAIT_S)
     try:
+        refuse_while_a_run_lives(places)  # one may have begun while we queued: it would write to the old file
         fault = examining.damage(path, places.witness) or _unsound(path, environ, advance)
         if not fault:
             yield Step("store", "nothing is wrong with it")
