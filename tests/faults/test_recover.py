@@ -198,6 +198,21 @@ def test_output_pings_and_case_entries_come_over(written: Shell) -> None:
     assert [written("show", "2", *how).stdout for how in (("--output",), ("--items", "--json"), ("--json",))] == before
 
 
+def test_a_run_whose_end_and_lists_were_lost_is_listed_anew(shell: Shell) -> None:
+    many = CASES.replace("HB-1 HB-2", "$(seq 60)")
+    assert shell(*DAILY, DAYS[0], "--", "sh", "-c", many).returncode == 0
+    triggers = sqlite3.connect(database(shell))
+    for (name,) in triggers.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        triggers.execute(f"DROP TRIGGER {name}")
+    triggers.execute("DELETE FROM item_list")
+    triggers.commit()
+    triggers.close()
+    alter(shell, b'"outcome":"succeeded"', b'"outcome":"sUcceeded"')
+    recovered(shell)
+    assert verified(shell)["records"] == 120
+    assert recovered(shell) == ["store    nothing is wrong with it"]
+
+
 def test_a_run_whose_end_was_lost_is_lost_and_its_window_is_held(written: Shell) -> None:
     DAMAGES["a line altered"][0](written)
     recovered(written)

@@ -109,9 +109,10 @@ def _close_up(tx: Transaction, progress: Progress) -> bool:
         entries == progress.entries == len(stood)
         and rejected == progress.rejected
         and all(known[seq] == stood.get(seq) for seq in listed)
-        and listed == set(range(1, len(listed) + 1))
     )
-    if not whole:
+    # Whoever closes it expects every group that is complete to be listed.
+    groups = len(listed) >= entries // lists.GROUP * lists.GROUP
+    if not (whole and groups and listed == set(range(1, len(listed) + 1))):
         digests = b"".join(known.get(seq) or stood.get(seq) or _UNKNOWN for seq in range(1, entries + 1))
         tx.send("discard_item_lists", {"after": bounds[0], "beyond": bounds[1]})
         for first in range(1, entries + 1, lists.GROUP):
