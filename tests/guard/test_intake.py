@@ -368,5 +368,30 @@ def test_a_case_with_a_newline_is_found_by_it(desk: Desk) -> None:
 def test_a_link_in_the_place_of_the_file_is_not_followed(desk: Desk) -> None:
     os.rename(desk.path, f"{desk.path}.real")
     os.symlink(f"{desk.path}.real", desk.path)
-    with pytest.raises(OSError, match="Too many levels"):
+    with pytest.raises(OSError, match="it is a symbolic link"):
         desk.take()
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_file_that_the_job_wrote_anew_with_as_much_or_more_goes_on_and_that_is_on_record(
+    desk: Desk, more: int
+) -> None:
+    desk.add(result("HB-1"), result("HB-2"))
+    size = desk.path.stat().st_size
+    desk.take(last=False)
+    desk.path.write_bytes(b"".join(result(f"HB-{n}") for n in range(3, 5 + more)))
+    tally = desk.take()
+    assert (tally.entries, tally.rejected, tally.pending_bytes) == (4 + more, 1, 0)
+    assert [each.why for each in desk.rejects()] == [f"the file was written anew after {size} bytes were on record"]
+
+
+def test_a_file_that_is_not_the_one_that_was_given_is_read_too_and_that_is_on_record(desk: Desk) -> None:
+    made = os.open(desk.path, os.O_RDONLY)
+    desk.path.unlink()
+    desk.path.touch(0o600)
+    desk.add(result("HB-1"))
+    desk.intake = Intake(str(desk.path), RUN, made)
+    tally = desk.take()
+    os.close(made)
+    assert (tally.entries, tally.rejected, tally.pending_bytes) == (1, 1, 0)
+    assert [each.why for each in desk.rejects()] == ["the file was replaced by another after 0 bytes were on record"]

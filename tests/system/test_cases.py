@@ -298,7 +298,7 @@ def test_what_was_over_the_limit_is_kept_beside(shell: Shell) -> None:
 
 def test_a_command_that_removes_its_file_is_suspect(shell: Shell) -> None:
     done = shell("run", "-j", "x", *job(shell, entry("A"), after='rm "$RUNGUARD_ITEMS"'))
-    why = "0 of 0 cases accounted for: the command removed the file of its case entries"
+    why = "0 of 0 cases accounted for: the command removed or replaced the file of its case entries"
     assert (done.returncode, done.stderr) == (0, f"runguard: x: succeeded, but {why}\n")
     assert ledger(shell, "run.finish")[0]["items"]["removed"] is True
 
@@ -308,3 +308,26 @@ def test_a_file_that_cannot_be_trusted_is_left_and_said(shell: Shell) -> None:
     assert done.returncode == 0
     assert "others may write to it" in done.stderr
     assert "bytes are not on record yet" in shell.json("history")[0]["suspect"]
+    path = next(runs(shell).iterdir())
+    kept = (
+        f"runguard: x: case entries {path}: others may write to it (mode 0666); chmod 600 it; it is kept as {path}.over"
+    )
+    assert shell("run", "-j", "x", "--", "true").stderr == f"{kept}, and not on record\n"
+    assert shell("run", "-j", "x", "--", "true").stderr == ""
+
+
+@pytest.mark.parametrize("another", ["mkfifo", "touch"])
+def test_a_command_that_puts_something_empty_in_the_place_of_its_file_is_suspect(shell: Shell, another: str) -> None:
+    done = shell("run", "-j", "x", *job(shell, entry("A"), after=f'rm "$RUNGUARD_ITEMS"; {another} "$RUNGUARD_ITEMS"'))
+    why = "0 of 0 cases accounted for: the command removed or replaced the file of its case entries"
+    assert (done.returncode, done.stderr) == (0, f"runguard: x: succeeded, but {why}\n")
+    assert list(runs(shell).iterdir()) == []
+
+
+def test_what_cannot_be_read_at_the_end_is_not_said_to_be_nothing(shell: Shell) -> None:
+    seen = "until runguard show 1 --items > shown 2>/dev/null && grep -q A shown; do sleep 0.1; done"
+    seen = seen.replace("runguard", f"{sys.executable} -m runguard")
+    after = f'{seen}; rm "$RUNGUARD_ITEMS"; mkfifo "$RUNGUARD_ITEMS"'
+    shell("run", "-j", "x", *job(shell, entry("A"), after=after))
+    assert ledger(shell, "run.finish")[0]["items"]["pending_bytes"] == 1
+    assert shell("verify", "--full").returncode == 0

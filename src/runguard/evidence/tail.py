@@ -17,6 +17,7 @@ MOST_LINES = 1000  # of one look
 _LOOK_BYTES = 512 << 10
 _SCAN_BYTES = 8 << 20  # of a line without an end, in one look
 HEAD_BYTES = 256
+_REMEMBERED_BYTES = 64  # that tell whether what was read still stands there
 
 
 class Line(NamedTuple):
@@ -37,20 +38,60 @@ class Look(NamedTuple):
     size_bytes: int  # of the file: less than the offset where it was truncated
 
 
+class UnfitError(OSError):
+    """What stands in the place of the file can never be taken in."""
+
+
 class Tail:
-    """The file at `path`, opened without following links. Raises OSError where it cannot be, or is not ours alone."""
+    """The file at `path`, opened without following links.
+
+    Raises UnfitError where it is a link, no regular file or not ours alone, and OSError where it cannot be opened.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
+                raise UnfitError(errno.EPERM, private.file_flaw(os.lstat(path)) or error.strerror) from error
+            raise
         if flaw := private.file_flaw(os.fstat(self._fd)):
             self.close()
-            raise OSError(errno.EPERM, flaw)
+            raise UnfitError(errno.EPERM, flaw)
         self._long: _Long | None = None
+        self._seen = (0, b"")  # how far lines were told, and the bytes before that
 
     def look(self, offset: int, *, last: bool = False) -> Look:
         """Return the lines from `offset` on, at most 1,000. A line without its newline is only told with `last`."""
-        size = os.fstat(self._fd).st_size
+        look = self._look(offset, os.fstat(self._fd).st_size, last=last)
+        if look.lines:
+            line = look.lines[-1]
+            ended = b"" if line.data is None else line.data + b"\n" * (line.size_bytes - len(line.data))
+            self._seen = (line.offset + line.size_bytes, ended[-_REMEMBERED_BYTES:])
+        return look
+
+    def changed(self, offset: int) -> bool:
+        """Return whether what stood before the offset, up to which lines were told, stands there no more."""
+        upto, before = self._seen
+        return upto == offset and os.pread(self._fd, len(before), offset - len(before)) != before
+
+    def replaced(self) -> bool:
+        """Return whether the path is that of another file by now."""
+        try:
+            return not os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._fd))
+        except OSError:
+            return False
+
+    def is_open_as(self, fd: int) -> bool:
+        """Return whether a descriptor is open on the same file."""
+        return os.path.samestat(os.fstat(fd), os.fstat(self._fd))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+    def _look(self, offset: int, size: int, *, last: bool) -> Look:
         if size <= offset:
             return Look([], more=False, size_bytes=size)
         if self._long is not None and self._long.offset == offset:
@@ -71,17 +112,6 @@ class Tail:
                 return Look(lines, more=False, size_bytes=size)
             return Look(lines, more=bool(lines) and (last or not at_end), size_bytes=size)
         return Look(lines, more=False, size_bytes=size)
-
-    def replaced(self) -> bool:
-        """Return whether the path is that of another file by now."""
-        try:
-            return not os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(self._fd))
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._fd)
 
     def _scan(self, long: _Long, size: int, *, last: bool) -> Look:
         """Go on with a line whose end was not in sight, in constant memory."""

@@ -24,7 +24,7 @@ class Tally(NamedTuple):
     bytes: int = 0  # of the file, as far as it is on record
     beyond_bytes: int = 0  # of the file, over a limit: kept beside, not on record
     pending_bytes: int = 0  # of the file, not on record yet
-    removed: bool = False  # the command removed the file before anything of it was on record
+    removed: bool = False  # the command removed or replaced the file before anything of it was on record
 
     def fields(self) -> dict[str, Any]:
         """Return the tally as the ledger tells it."""
@@ -55,9 +55,10 @@ class Tally(NamedTuple):
         if self.beyond_bytes:
             yield f"{self.beyond_bytes:,} bytes over the limit are not on record"
         if self.removed:
-            yield "the command removed the file of its case entries"
+            yield "the command removed or replaced the file of its case entries"
         if self.pending_bytes:
-            yield f"{self.pending_bytes:,} bytes are not on record yet"
+            are = "byte is" if self.pending_bytes == 1 else "bytes are"
+            yield f"{self.pending_bytes:,} {are} not on record yet"
 
     def verdict(self) -> str | None:
         """Return why the run is no clean success, as one clause, or None."""

@@ -27,7 +27,7 @@ LOOK_S = 1.0
 class CaseFile:
     """The file of one run, made empty, 0600. Without it (a full disk) the command is given none, and that is said."""
 
-    __slots__ = ("_books", "_given", "_places", "_prepared", "_voice", "_work", "path")
+    __slots__ = ("_books", "_fd", "_given", "_places", "_prepared", "_voice", "_work", "path")
 
     def __init__(self, prepared: Prepared, places: Places, voice: Voice, books: Books) -> None:
         self.path = os.path.join(places.runs, prepared.start.run_id + ITEMS)
@@ -37,10 +37,12 @@ class CaseFile:
         self._books = books
         self._work: Casework | None = None
         self._given: dict[str, str] = {}
+        self._fd = -1  # open to the end: no other file can have our inode meanwhile
         try:
-            fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = self._fd = os.open(
+                self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
             os.fchmod(fd, 0o600)  # whatever the umask
-            os.close(fd)
         except OSError as error:
             voice(f"{self.path}: {error.strerror}; the command cannot add case entries")
         else:
@@ -62,11 +64,13 @@ class CaseFile:
 
     def conclude(self) -> Tally | None:
         """Take in the rest, once the command has ended; return what the entries come to, None where there are none."""
-        if self._work is None and self._given and not os.path.lexists(self.path):
+        if self._work is not None or self._written():
+            return self._casework().conclude()
+        if "RUNGUARD_ITEMS" in self._given and not self._is_there():
             from runguard.evidence.tally import Tally
 
             return Tally(removed=True)
-        return self._casework().conclude() if self._work is not None or self._written() else None
+        return None
 
     def complete(self, tx: Transaction) -> None:
         """Put the end of the entries on record with the run's."""
@@ -82,6 +86,9 @@ class CaseFile:
             self._work.clear(recorded=recorded)
         elif not self._written():
             remove(self.path)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _written(self) -> bool:
         try:
@@ -89,11 +96,17 @@ class CaseFile:
         except OSError:
             return False
 
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self._fd))
+        except OSError:
+            return False
+
     def _casework(self) -> Casework:
         if self._work is None:
             from runguard.guard.casework import Casework
 
-            self._work = Casework(self._prepared, self._places, self._voice, self._books, self.path)
+            self._work = Casework(self._prepared, self._places, self._voice, self._books, self.path, self._fd)
         return self._work
 
 

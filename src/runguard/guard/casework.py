@@ -30,15 +30,15 @@ _IDLE_S = 10.0  # the store is let go of after so long without an entry
 
 
 class Casework:
-    """What takes in the file at `path` for one run."""
+    """What takes in the file at `path` for one run; `made` is open on it as it was made, or -1."""
 
-    def __init__(self, prepared: Prepared, places: Places, voice: Voice, books: Books, path: str) -> None:
+    def __init__(self, prepared: Prepared, places: Places, voice: Voice, books: Books, path: str, made: int) -> None:
         self._prepared = prepared
         self._places = places
         self._voice = voice
         self._path = path
         self._books = books
-        self._intake = Intake(path, prepared.start.run_id)
+        self._intake = Intake(path, prepared.start.run_id, made)
         self._opened: Store | None = None
         self._tally: Tally | None = None
         self._whole = False  # all of the file is on record
@@ -77,7 +77,7 @@ class Casework:
         except Exception as error:  # noqa: BLE001 - the run's end is recorded all the same
             said = reason(error) if isinstance(error, (StoreError, OSError)) else repr(error)
             self._voice(f"case entries {self._path}: {said}; they are taken in later")
-            self._tally = Tally(pending_bytes=_size(self._path))
+            self._tally = Tally(pending_bytes=max(_size(self._path), 1))  # not none: nothing is known of it
         finally:
             self._let_go()
         for warning in told_of(self._intake.personal):

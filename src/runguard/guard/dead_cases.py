@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from runguard.errors import StoreError, reason
+from runguard.evidence.tail import UnfitError
 from runguard.guard import liveness
 from runguard.guard.casefile import ITEMS, remove
 from runguard.guard.casework import set_aside
@@ -41,6 +42,8 @@ def taking_in(store: Store, path: str, run: Run, say: Say) -> Iterator[None]:
             finish(store, intake)
         for warning in told_of(intake.personal):
             say(f"run {run.number}: {warning}")
+    except UnfitError as error:
+        say(f"case entries {path}: {error.strerror}; it is kept as {set_aside(path)}, and not on record")
     except (StoreError, OSError) as error:
         say(f"case entries {path}: {reason(error)}; they are taken in later")
     finally:

@@ -30,11 +30,15 @@ TELL_ENTRIES, TELL_S = 1000, 5.0  # how often the ledger names the list while th
 
 
 class Intake:
-    """The way of one run's entries from the file at `path` into a store."""
+    """The way of one run's entries from the file at `path` into a store.
 
-    def __init__(self, path: str, run_id: str) -> None:
+    `made` is open on the file that the command was given, or -1 where nobody has kept it open.
+    """
+
+    def __init__(self, path: str, run_id: str, made: int = -1) -> None:
         self.path = path
         self.run_id = run_id
+        self._made = made
         self.personal: dict[str, list[int]] = {}  # what entries look like → their places in the run, the first ones
         self._tail: Tail | None = None
         self._progress: Progress | None = None
@@ -63,16 +67,21 @@ class Intake:
             return False
         if self._tail is None:
             self._tail = Tail(self.path)
-        look = self._tail.look(progress.file_offset - progress.shift, last=last)
-        truncated = look.size_bytes < progress.file_offset - progress.shift
+        offset = progress.file_offset - progress.shift
+        changed = self._tail.changed(offset)
+        look = self._tail.look(offset, last=last)
+        truncated = look.size_bytes < offset
         elsewhere = self._tail.replaced()
         replaced = elsewhere and not (look.lines or look.more)
+        another = not progress.file_offset and self._made >= 0 and not self._tail.is_open_as(self._made)
         at = clock.look()
         batch = Batch(self.run_id, progress, self._list.copy(), at.wall_us)
-        if replaced:
+        if replaced or another:
             batch.note_new_file("replaced by another")
         elif truncated:
             batch.note_new_file(f"truncated to {look.size_bytes} bytes")
+        elif changed:
+            batch.note_new_file("written anew")
         else:
             batch.add(look.lines, look.size_bytes)
         tell = batch.untold() >= TELL_ENTRIES or (batch.untold() > 0 and at.monotonic_s >= self._told_s + TELL_S)
@@ -93,7 +102,7 @@ class Intake:
             known += places[: max(3 - len(known), 0)]
         if replaced:
             self.close()
-        return truncated or elsewhere or (look.more and not written.beyond_bytes)
+        return truncated or elsewhere or another or changed or (look.more and not written.beyond_bytes)
 
     def tally(self, reader: Reader) -> Tally:
         """Return what is on record, and how much of the file is not."""
