@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -17,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from runguard.evidence import checkpoints
+from runguard.instant import from_rfc3339
 from runguard.store import creation
 from runguard.store.lines import HEADER
 from runguard.store.witness import Witness
@@ -302,6 +306,53 @@ def test_a_start_that_catches_up_leaves_what_may_have_been_answered(set_back: Sh
     assert [run["window"]["due"][:10] for run in set_back.json("history")] == ["2026-03-06"]
 
 
+def scribble(shell: Shell, *entries: int) -> None:
+    """Make these lines of the ledger illegible."""
+    data = bytearray(database(shell).read_bytes())
+    for seq in entries:
+        at = data.index(b'{"v":1,"seq":%d,"prev":"' % seq) + 100
+        data[at : at + 20] = b"#" * 20
+    database(shell).write_bytes(data)
+
+
+@pytest.mark.parametrize(("lost", "notes"), [((3,), 0), ((4, 5), 7)])
+def test_a_bundle_says_which_entries_nothing_proves_any_more(written: Shell, lost: tuple[int, ...], notes: int) -> None:
+    with written.open() as store, store.write() as tx:
+        checkpoints.make(tx, from_rfc3339("2999-01-01T00:00:00Z"))
+    scribble(written, *lost)
+    recovered(written)
+    bundle = written.directory / "bundle"
+    assert written("export", "--case", "HB-1", "-o", str(bundle)).returncode == 0
+    done = subprocess.run(["sh", "VERIFY.sh"], cwd=bundle, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("is proved since a damaged store")) == (0, notes), done.stdout
+    entries = bundle / "entries.jsonl"
+    entries.write_bytes(entries.read_bytes().replace(b'"job":"letters"', b'"job":"LETTERS"', 1))
+    manifest = bundle / "MANIFEST"
+    digest = hashlib.sha256(entries.read_bytes()).hexdigest()
+    manifest.write_text(re.sub(r"[0-9a-f]{64}  entries.jsonl", f"{digest}  entries.jsonl", manifest.read_text()))
+    done = subprocess.run(["sh", "VERIFY.sh"], cwd=bundle, capture_output=True, text=True, check=False)
+    assert (done.returncode, "WRONG  entries.jsonl: entry 1 is not the one" in done.stdout) == (1, True)
+
+
+def test_what_is_old_goes_although_some_of_it_was_lost(written: Shell, tmp_path: Path) -> None:
+    old = Shell(tmp_path / "old")
+    with written.open() as store:
+        entries = [json.loads(line) for _, line in store.rows("lines_after", seq=0, page=9)]
+    with old.open() as store:
+        for day, each in enumerate(entries, 1):
+            fields = {key: value for key, value in each.items() if key not in HEADER} | {"items": None}
+            at_us = from_rfc3339(f"2020-03-0{day}T12:00:00Z")
+            with store.write() as tx:
+                tx.append(each["kind"], at_us, fields)
+                checkpoints.make(tx, at_us)  # from the third day on, each
+    scribble(old, 7, 8, 9)
+    recovered(old)
+    assert verified(old)["ok"]
+    done = old("prune", "--keep", "400d", "--reason", "it is old", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert verified(old)["findings"] == []
+
+
 def test_while_a_run_lives_nothing_is_recovered(written: Shell) -> None:
     overwrite(written, 1)
     damaged = database(written).read_bytes()
@@ -353,7 +404,7 @@ def test_a_longer_ledger_in_its_place_is_not_said_to_lack_nothing(written: Shell
     shutil.copy(database(other), database(written))
     recovered(written)
     verdict = verified(written)
-    assert (verdict["ok"], ": entry 9 lost; history lost: " in verdict["breaks"][0]) == (True, True)
+    assert (verdict["ok"], ": entry 9 lost, entry 12 not proven; history lost: " in verdict["breaks"][0]) == (True, True)
 
 
 def test_without_a_witness_nobody_says_that_nothing_was_lost(written: Shell) -> None:

@@ -39,6 +39,13 @@ number() { # number NAME LINE: the first number of that name
     n=${2#*\""$1"\":} && n=${n%%[,\}]*}
     case $n in '' | 0?* | *[!0-9]* | ???????????*) n=0 ;; esac
 }
+lost() { # lost N: a recovery among the entries says that entry N was lost with a damaged store
+    spans=$(grep -F '"kind":"recovery"' entries.jsonl | grep -oE '"lost":\[(\[[0-9]+,[0-9]+\],?)*' | grep -oE '[0-9]+,[0-9]+')
+    for span in $spans; do
+        [ "$1" -ge "${span%,*}" ] && [ "$1" -le "${span#*,}" ] && return 0
+    done
+    return 1
+}
 holds() { case $1 in *"$2"*) return 0 ;; esac && return 1; }
 signature_holds() { # signature_holds FILE LINE
     if [ -e allowed_signers ]; then
@@ -50,7 +57,7 @@ signature_holds() { # signature_holds FILE LINE
 
 # Every file is what MANIFEST says, none is missing, and there are no others.
 names='README|VERIFY\.sh|explanation\.(txt|html)|(entries|records|checkpoints)\.jsonl|allowed_signers|texts/[0-9a-f]{64}'
-names="$names|checkpoints/([0-9]{10}|newer)|signatures/[0-9]{10}|lists/[0-9a-f-]{36}/(run|rejects|g[0-9]{5})"
+names="$names|checkpoints/([0-9]{10}|newer)|signatures/[0-9]{10}|lists/[0-9a-f-]{36}/(run|rejects|g[0-9]{5})|recovered/[0-9]{10}"
 grep -vxE "[0-9a-f]{64}  ($names)" MANIFEST && wrong 'MANIFEST: these lines are no checksums of what is in a bundle'
 found=$(sha256sum -c MANIFEST 2>&1 | grep -v ': OK$') && wrong "$found"
 for file in README VERIFY.sh explanation.txt explanation.html entries.jsonl records.jsonl checkpoints.jsonl; do
@@ -73,7 +80,15 @@ fi
 before='' lists=' newer ' n=0
 while IFS= read -r line || [ -n "$line" ]; do
     number seq "$line" && hash "$line" && checkpoints=$((checkpoints + 1)) && known="$known $n:$sum "
-    holds "$line" "$before" || wrong "checkpoints.jsonl: checkpoint $n does not name the one before it"
+    if ! holds "$line" "$before"; then
+        this=$n && number seq "${line#*'"previous"'}"
+        if lost "$n"; then
+            printf 'NOTE   checkpoint %s names checkpoint %s, which was lost with a damaged store\n' "$this" "$n"
+        else
+            wrong "checkpoints.jsonl: checkpoint $this does not name the one before it"
+        fi
+        n=$this
+    fi
     before="\"previous\":{\"seq\":$n,\"sha256\":\"$sum\"}"
     file=$(printf %010d "$n") && lists="$lists$file " last=$n
     if [ -e "signatures/$file" ]; then
@@ -98,10 +113,21 @@ while IFS= read -r line || [ -n "$line" ]; do
     holds "$known" " $n:$sum " || grep -qxF "$sum  $(printf e%010d "$n")" checkpoints/[0-9]* 2>/dev/null ||
         if [ "$n" -gt "$last" ] && grep -qxF "$sum  $(printf e%010d "$n")" checkpoints/newer 2>/dev/null; then
             printf 'NOTE   entry %s is newer than the last checkpoint: an anchor alone can prove it\n' "$n"
+        elif grep -qxF "$sum  $(printf e%010d "$n")" recovered/* 2>/dev/null; then
+            printf 'NOTE   entry %s is proved since a damaged store was recovered, not since it was written\n' "$n"
         else
             wrong "entries.jsonl: entry $n is not the one that a checkpoint names"
         fi
 done <entries.jsonl
+
+# An entry names the list of entries whose checkpoint's list was lost with a damaged store.
+for file in recovered/*; do
+    [ -e "$file" ] || continue
+    hash_of "$file" && n=${file#*/} && n=${n#"${n%%[!0]*}"}
+    line=$(grep "^{\"v\":1,\"seq\":$n," entries.jsonl)
+    { holds "$line" '"kind":"recovery"' && holds "$line" "\"list_sha256\":\"$sum\""; } ||
+        wrong "$file: no recovery names this list"
+done
 
 # An entry names the list of all records of each run, and that one the lists of its groups.
 for run in lists/*; do

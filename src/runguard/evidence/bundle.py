@@ -7,6 +7,8 @@
     lists/RUN/run  gNNNNN  rejects       the lists of a run's records (evidence/lists.py)
     checkpoints.jsonl                    lines of checkpoints, from the first that names an entry to the newest
     checkpoints/NNNNNNNNNN               the lists of those that name entries of the bundle; newer: what none names yet
+    recovered/NNNNNNNNNN                 the list of entries whose checkpoint's list was lost with a damaged store: the
+                                         recovery, the entry of that number, names it
     signatures/NNNNNNNNNN                their signatures
     allowed_signers                      the public key
     texts/SHA256                         texts that the record names by hash, where they were added
@@ -21,9 +23,9 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import IO, NamedTuple
 
-from runguard.evidence import checkpoints, lists, signing, telling
+from runguard.evidence import checkpoints, lists, mending, signing, telling
 from runguard.evidence.selecting import Part, Selected
-from runguard.store import items
+from runguard.store import items, recoveries
 from runguard.store.reads import Reader
 
 _PAGE = 1_000
@@ -145,19 +147,25 @@ def _signers(public_key: str | None, keys: dict[str, None]) -> bytes:
 def _write_checkpoints(bundle: _Bundle, reader: Reader, entries: list[int]) -> tuple[tuple[int, ...], dict[str, None]]:
     """Write what proves these entries; return those that no checkpoint names yet, and the keys of the signatures."""
     left, keys = entries, dict[str, None]()
+    known = recoveries.read(reader)
     with bundle.open("checkpoints.jsonl") as file:
         for seq, first_seq, last_seq, signature in reader.rows("checkpoints_about", seq=entries[0] if entries else 0):
-            for (line,) in reader.rows("line_at", seq=seq):
-                file.write(line)
+            [line] = [line for (line,) in reader.rows("line_at", seq=seq)]
+            file.write(line)
             if signature is not None:
                 bundle.write(f"signatures/{seq:010d}", signature.encode("ascii", "replace"))
                 keys |= dict.fromkeys(key for key in (signing.key_of(signature),) if key is not None)
             if left and left[0] <= last_seq:
-                bundle.write(f"checkpoints/{seq:010d}", *_entry_list(reader, seq, first_seq, last_seq))
+                listed = b"".join(_entry_list(reader, seq, first_seq, last_seq))
+                if not known.found or sha256(listed).hexdigest().encode() in line:
+                    bundle.write(f"checkpoints/{seq:010d}", listed)
                 left = [each for each in left if each > last_seq]
     if left:
         ((after, _),) = reader.rows("checkpointed")
         bundle.write("checkpoints/newer", *_listed(reader, after + 1, left[-1]))
+    for each in known.found:
+        if any(first <= seq <= last for seq in entries for first, last in each.listed):
+            bundle.write(f"recovered/{each.seq:010d}", *mending.list_of(reader, each.listed))
     return tuple(left), keys
 
 

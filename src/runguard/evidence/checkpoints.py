@@ -42,16 +42,15 @@ def make(tx: Transaction, now_us: int, upto_seq: int = 0) -> list[Made]:
         ((after_seq, _),) = tx.store.rows("checkpointed")
         if after_seq >= min(upto_seq, head.seq) and not tx.store.wants_checkpoint(head.seq, now_us):
             break
-        last_seq = min(after_seq + CHECKPOINT_ENTRIES, head.seq)
-        digests = _digests(tx.store, after_seq, last_seq)
+        first_seq, digests = _following(tx.store, after_seq)
         previous = [(seq, sha256(line).hexdigest()) for seq, line in tx.store.rows("last_checkpoint")]
         signed = [tx.store.rows("signature", seq=seq) for seq, _ in previous]
         fields = {
-            "first": after_seq + 1,
-            "last": last_seq,
+            "first": first_seq,
+            "last": first_seq + len(digests) - 1,
             "count": len(digests),
             "head": digests[-1],
-            "list_sha256": list_sha256(after_seq + 1, digests),
+            "list_sha256": list_sha256(first_seq, digests),
             "previous": dict(zip(("seq", "sha256"), previous[0], strict=True)) if previous else None,
             "previous_signed": any(signed),
         }
@@ -70,10 +69,20 @@ def list_sha256(first_seq: int, digests: Iterable[str]) -> str:
     return sha256(entry_list(first_seq, digests)).hexdigest()
 
 
-def _digests(store: Reader, after_seq: int, last_seq: int) -> list[str]:
-    found: list[str] = []
-    while after_seq < last_seq:
-        page = store.rows("lines_after", seq=after_seq, page=min(_PAGE, last_seq - after_seq))
-        found += [sha256(line).hexdigest() for _, line in page]
-        after_seq = page[-1][0]
-    return found
+def _following(store: Reader, after_seq: int) -> tuple[int, list[str]]:
+    """Return the first entry after another, and the hashes of that and of those that follow one another after it.
+
+    A checkpoint has no gap: where a recovery has left one, the next begins behind it.
+    """
+    first_seq, found = 0, list[str]()
+    seq = after_seq
+    while len(found) < CHECKPOINT_ENTRIES:
+        page = store.rows("lines_after", seq=seq, page=min(_PAGE, CHECKPOINT_ENTRIES - len(found)))
+        for seq, line in page:
+            first_seq = first_seq or seq
+            if seq != first_seq + len(found):
+                return first_seq, found
+            found.append(sha256(line).hexdigest())
+        if not page:
+            break
+    return first_seq, found

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from runguard.evidence import checkpoints
 from runguard.evidence.chain import Finding
+from runguard.store import recoveries
 from runguard.store.database import ReadOnlyStore
 
 _DIGEST = 32
@@ -54,13 +55,18 @@ class Rest:
         self._pruned = pruned
         self._kept, self._count = sha256(), 0
         self._previous: dict[str, Any] | None = None
+        self._lost = recoveries.look(store)
 
     def pages(self) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
         """Yield the lines that are proved, by checkpoint, with the last entry that it names."""
         upto_seq = 0
         for seq, first_seq, last_seq in self._store.rows("checkpoints_upto", seq=self._pruned.checkpoint_seq):
             told = self._checkpoint(seq)
-            if first_seq != upto_seq + 1 or (told.get("first"), told.get("last")) != (first_seq, last_seq):
+            lost = self._lost.within(upto_seq + 1, first_seq - 1) is not None
+            if lost:  # the checkpoint between them is: nothing names what is left there
+                yield first_seq - 1, list(self._left(upto_seq + 1, first_seq - 1))
+            follows = first_seq == upto_seq + 1 or lost
+            if not follows or (told.get("first"), told.get("last")) != (first_seq, last_seq):
                 self._find("checkpoint", seq, f"checkpoint {seq} does not follow on entry {upto_seq}, or is another")
             upto_seq = last_seq
             page = self._store.unjudged("lines_between", first_seq=first_seq, last_seq=last_seq)
@@ -72,12 +78,26 @@ class Rest:
             text = f"of the {self._pruned.kept} entries that entry {self._pruned.seq} left, {self._count} are there"
             self._find("chain", self._pruned.seq, f"{text}, or they were changed")
 
+    def _left(self, first_seq: int, last_seq: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are there, unproven."""
+        for seq, line in self._store.unjudged("lines_between", first_seq=first_seq, last_seq=last_seq):
+            self._count_kept(seq, bytes(line), sha256(line).hexdigest())
+            yield seq, bytes(line)
+
+    def _count_kept(self, seq: int, line: bytes, hex: str) -> bool:
+        """Count what a prune has kept; returns whether it is a checkpoint, which is always kept."""
+        is_checkpoint = b'"kind":"checkpoint"' in line[:200]
+        if not is_checkpoint:
+            self._kept.update(checkpoints.entry_list(seq, [hex]))
+            self._count += 1
+        return is_checkpoint
+
     def _checkpoint(self, seq: int) -> dict[str, Any]:
         """Return what a checkpoint says, judged by the one before it, or nothing."""
         for (line,) in self._store.unjudged("line_at", seq=seq):
             try:
                 told: dict[str, Any] = json.loads(line)
-                if told["kind"] == "checkpoint" and told["previous"] == self._previous:
+                if told["kind"] == "checkpoint" and self._is_next(told["previous"]):
                     self._previous = {"seq": seq, "sha256": sha256(line).hexdigest()}
                     return told
             except (ValueError, KeyError, TypeError):
@@ -87,6 +107,12 @@ class Rest:
             return told
         self._find("checkpoint", seq, f"checkpoint {seq} is missing or cannot be read: checkpoints are never removed")
         return {}
+
+    def _is_next(self, previous: dict[str, Any] | None) -> bool:
+        """Tell whether that is the checkpoint before, or one that a recovery has named as lost."""
+        if previous == self._previous:
+            return True
+        return previous is not None and self._lost.within(previous["seq"], previous["seq"]) is not None
 
     def _proved(
         self, told: dict[str, Any], first_seq: int, page: list[tuple[int, bytes]]
@@ -99,11 +125,9 @@ class Rest:
             self._find("checkpoint", told.get("seq"), f"the list of checkpoint {told.get('seq')} is another: changed")
             listed = None
         for (seq, line), hex in zip(page, hexes, strict=True):
-            is_checkpoint = b'"kind":"checkpoint"' in line[:200]  # the one after it names it
-            if not is_checkpoint:
-                self._kept.update(checkpoints.entry_list(seq, [hex]))
-                self._count += 1
-            if (listed is None and is_checkpoint) or (listed is not None and listed[seq - first_seq] == hex):
+            is_checkpoint = self._count_kept(seq, line, hex)  # the one after it names it
+            lost = listed is None and self._lost.within(first_seq, first_seq + size - 1) is not None
+            if lost or (listed is None and is_checkpoint) or (listed is not None and listed[seq - first_seq] == hex):
                 yield seq, line
             else:
                 self._find("chain", seq, f"entry {seq} is not what its checkpoint names: changed after it was written")

@@ -7,16 +7,20 @@ not, records that differ from their digests were altered, and are left out: the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from typing import NamedTuple
 
-from runguard.evidence import lists, records
+from runguard.evidence import checkpoints, lists, records
 from runguard.evidence.records import Telling, Tellings
 from runguard.evidence.removals import Removals
-from runguard.store import items
+from runguard.store import items, lines
 from runguard.store.database import Store, Transaction
 from runguard.store.items import Progress, Record
-from runguard.store.reads import Run
+from runguard.store.reads import Reader, Run
 
+_FAR = 1 << 62
+_PAGE = 2_000
 _UNKNOWN = bytes(lists.DIGEST_BYTES)
 
 
@@ -38,6 +42,82 @@ def mend(store: Store) -> list[str]:
                 if not _close_up(tx, progress) and run.run_id not in flawed:
                     flawed.append(run.run_id)
     return flawed
+
+
+class Listed(NamedTuple):
+    """Entries that no checkpoint proves any more, as spans, and the hash of their list."""
+
+    spans: tuple[tuple[int, int], ...]
+    sha256: str | None
+
+
+def complete_lists(store: Store) -> Listed:
+    """Keep the lists of checkpoints that can be had although entries are lost; return what none of them proves.
+
+    The line after a gap names the last entry in it: of a gap of one, that is all of it. Raises StoreError.
+    """
+    proven, upto = set[tuple[int, int]](), 0
+    with store.write() as tx:
+        for seq, first, last, list_sha256 in store.rows("checkpoints_before", before_us=_FAR):
+            upto = max(upto, last)
+            present = [sha256(line).hexdigest() for _, line in _lines(store, first, last)]
+            digests = present if len(present) == last - first + 1 else list(_named(store, first, last))
+            if len(digests) == last - first + 1 and checkpoints.list_sha256(first, digests) == list_sha256:
+                proven.add((first, last))
+                if digests is not present:
+                    tx.send("keep_entry_list", {"seq": seq, "digests": bytes.fromhex("".join(digests))})
+    return listed(store, _between(store, sorted(proven), upto))
+
+
+def listed(store: Reader, spans: Iterable[tuple[int, int]]) -> Listed:
+    """Return the list of the entries that are there of these spans. Raises StoreError."""
+    spans, hash = tuple(spans), sha256()
+    for line in list_of(store, spans):
+        hash.update(line)
+    return Listed(spans, hash.hexdigest() if spans else None)
+
+
+def list_of(store: Reader, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """Yield that list: the SHA-256 of each line, two spaces, e and its seq, as in the list of a checkpoint."""
+    for first, last in spans:
+        for seq, line in _lines(store, first, last):
+            yield checkpoints.entry_list(seq, [sha256(line).hexdigest()])
+
+
+def _between(store: Store, proven: list[tuple[int, int]], upto: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of entries up to one that lie between those that are proven, without the gaps in them."""
+    after = 0
+    for first, last in (*proven, (upto + 1, upto + 1)):
+        begun = before = 0
+        for seq, _ in _lines(store, after + 1, first - 1):
+            if begun and seq != before + 1:
+                yield begun, before
+                begun = 0
+            begun, before = begun or seq, seq
+        if begun:
+            yield begun, before
+        after = max(after, last)
+
+
+def _lines(store: Reader, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+    while first <= last:
+        page = store.rows("lines_between", first_seq=first, last_seq=min(first + _PAGE - 1, last))
+        yield from page
+        first += _PAGE
+
+
+def _named(store: Store, first: int, last: int) -> Iterator[str]:
+    """Yield the hashes of the entries from `first` to `last` that stand there or that the next one names."""
+    after = first
+    for seq, line in _lines(store, first, last + 1):
+        if seq == after + 1:
+            yield lines.parse(line)["prev"]
+            after += 1
+        if seq > last:
+            return
+        if seq == after:
+            yield sha256(line).hexdigest()
+            after += 1
 
 
 def read(store: Store) -> Tellings:

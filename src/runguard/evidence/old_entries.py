@@ -17,7 +17,7 @@ from runguard.evidence import checkpoints, lists
 from runguard.evidence.pruning import Asked
 from runguard.evidence.retention import Held
 from runguard.instant import from_rfc3339, rfc3339
-from runguard.store import bearings, items, lines
+from runguard.store import bearings, items, lines, recoveries
 from runguard.store.database import Transaction
 from runguard.store.reads import Reader, Run
 from runguard.store.removing import lifted
@@ -135,7 +135,7 @@ def prune(tx: Transaction, asked: Asked, held: Held, old: Old, now_us: int) -> i
         "reason": asked.reason,
     }
     entry = tx.append("prune", now_us, fields)
-    if old.kept and old.kept[-1][0] >= checkpoint.first_seq:
+    if old.digests and old.kept and old.kept[-1][0] >= checkpoint.first_seq:
         tx.send("keep_entry_list", {"seq": checkpoint.seq, "digests": old.digests})
     with lifted(tx, entry):
         for gone in old.removed:
@@ -175,9 +175,10 @@ def _whole(reader: Reader, checkpoint: Checkpoint, digests: bytes) -> bytes:
     whole = len(hexes) == checkpoint.last_seq - checkpoint.first_seq + 1
     if whole and checkpoints.list_sha256(checkpoint.first_seq, hexes) == checkpoint.list_sha256:
         return digests
-    if whole or checkpoint.last_seq > pruned_upto(reader):
+    named = recoveries.look(reader).within(checkpoint.first_seq, checkpoint.last_seq)
+    if named is None and (whole or checkpoint.last_seq > pruned_upto(reader)):
         raise _suspicious(reader, f"the entries that checkpoint {checkpoint.seq} names are not those that are there")
-    return b""  # pruned before, and nothing of it stayed
+    return b""  # pruned before, and nothing of it stayed; or lost with a damaged store, and a recovery says so
 
 
 def _suspicious(reader: Reader, why: str) -> StoreError:

@@ -65,6 +65,7 @@ def of_case(reader: Reader, asked: Asked) -> Selected | None:
         seqs |= {seq for number in window["runs"] for seq in _ends_of(reader, number)}
     parts = [part for run in runs if (part := _part(reader, run, sorted(set(records.get(run.run_id, ()))))) is not None]
     seqs |= {part.list_seq for part in parts} | set(_definitions(reader, {run.job for run in runs}))
+    seqs |= set(bearings.of_kind(reader, "recovery"))
     return Selected(f"case {asked.case}", {"case": asked.case}, tuple(sorted(seqs)), tuple(parts), tuple(runs), told)
 
 
@@ -74,7 +75,7 @@ def of_job(reader: Reader, job: str, since_us: int | None, until_us: int | None)
     parts = [part for run in runs if (part := _part(reader, run, None)) is not None]
     seqs = {seq for run in runs for seq in (run.start_seq, run.finish_seq, run.late_seq) if seq is not None}
     seqs |= {part.list_seq for part in parts} | set(_definitions(reader, {job}))
-    seqs |= {waiver.seq for waiver in reader.waivers(job)}
+    seqs |= {waiver.seq for waiver in reader.waivers(job)} | set(bearings.of_kind(reader, "recovery"))
     seqs |= set(_bearing(reader, job, runs))
     target: dict[str, Any] = {"job": job}
     title = f"job {job}"

@@ -127,6 +127,10 @@ checkpoints.jsonl, checkpoints/
     list, and the checkpoint before by its SHA-256. checkpoints/NNNNNNNNNN is
     the list of that checkpoint. newer, if it is there, lists entries that no
     checkpoint names yet.
+recovered/
+    If it is there: a damaged store was recovered, and lists of checkpoints were
+    lost. The entry "recovery" of that number names the list of entries that
+    they had named. These are proved since then, not since they were written.
 signatures/, allowed_signers
     Signatures of checkpoints by ssh-keygen, and the key that made them.
 texts/

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from runguard import clock
 from runguard.coverage.missing import gap
-from runguard.evidence import forgotten, indexed, records, signing
+from runguard.evidence import forgotten, indexed, mending, records, signing
 from runguard.evidence.chain import PAGE, Chain, Finding
 from runguard.evidence.forgotten import Pruned, Rest
 from runguard.evidence.indexed import Indexed
@@ -105,6 +105,7 @@ def integrity(
     found += records.compare(store, tellings, removals, counted)
     found += records.untold(store, tellings, begin.seq)
     found += removals.what_stayed()
+    found += _listed(store, gone, known)
     signed = _signatures(store, since.seq, trusted, environ, found)
     found = [each for each in found if not known.names(each.what, each.seq)]
     found += _kept_elsewhere(store, trusted, gone, known)
@@ -192,6 +193,14 @@ def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Fi
             if expected is not None and sha256(found or b"").hexdigest() != expected:
                 how = "removed" if found is None else "changed"
                 yield Finding("output", seq, f"the kept output ({name}) of the run that entry {seq} ended was {how}")
+
+
+def _listed(store: ReadOnlyStore, gone: Pruned | None, known: Recoveries) -> Iterator[Finding]:
+    """Hold what no checkpoint proves any more against the lists of recoveries, as long as nothing of it is pruned."""
+    for each in known.found:
+        is_there = gone is None or all(first > gone.upto_seq for first, _ in each.listed)
+        if is_there and mending.listed(store, each.listed).sha256 != each.list_sha256:
+            yield Finding("chain", each.seq, f"the entries that the recovery {each.seq} lists were changed since")
 
 
 def _signatures(

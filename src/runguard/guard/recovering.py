@@ -16,6 +16,7 @@ from runguard import paths, private
 from runguard.errors import RefusedError, StoreError, reason
 from runguard.evidence import mending
 from runguard.evidence import verify as verification
+from runguard.evidence.mending import Listed
 from runguard.evidence.removals import Removals
 from runguard.evidence.verify import Since, Trusted
 from runguard.guard import host, liveness
@@ -129,7 +130,7 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
         _take_back(aside, building, interrupted)
         raise _no_room(path, error) from error
     try:
-        salvaged, incomplete = _salvage(store, path, seen, advance)
+        salvaged, incomplete, listed = _salvage(store, path, seen, advance)
         left = _left(store, salvaged, environ, advance)
         fields = {
             "about": [{"since": since, "until": until} for _, _, since, until in salvaged.lost],
@@ -137,7 +138,10 @@ def _replace(environ: Mapping[str, str], places: Places, path: str, told: _Told,
             "why": told.fault,
             "reason": told.reason,
             "salvaged": salvaged.entries,
+            "unproven": list(salvaged.unproven),
             "lost": [[first, last] for first, last, _, _ in salvaged.lost],
+            "listed": listed.spans,
+            "list_sha256": listed.sha256,
             "findings": sorted(left),
             "incomplete": incomplete,
             "copy": {"path": aside, "files": [each._asdict() for each in kept]},
@@ -177,8 +181,11 @@ def _no_room(path: str, error: OSError | StoreError) -> StoreError:
     return error if isinstance(error, StoreError) else StoreError(path, f"{reason(error)}; nothing was changed")
 
 
-def _salvage(store: Store, path: str, seen: Seen | None, advance: Advance) -> tuple[Salvaged, list[str]]:
-    """Fill the new store from the file at `path`, if there is one; return what of, and runs that are not whole."""
+def _salvage(store: Store, path: str, seen: Seen | None, advance: Advance) -> tuple[Salvaged, list[str], Listed]:
+    """Fill the new store from the file at `path`, if there is one.
+
+    Returns what of, runs that are not whole, and entries that no checkpoint proves any more.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -190,7 +197,8 @@ def _salvage(store: Store, path: str, seen: Seen | None, advance: Advance) -> tu
         salvage_rows.take_rows(store, fd, Removals(store).redacts, advance)
     finally:
         os.close(fd)
-    return salvaged, mending.mend(store)
+    listed = mending.complete_lists(store)
+    return salvaged, mending.mend(store), listed
 
 
 def _left(store: Store, salvaged: Salvaged, environ: Mapping[str, str], advance: Advance) -> set[tuple[str, int]]:
@@ -205,6 +213,8 @@ def _in_words(salvaged: Salvaged, incomplete: list[str], seen: Seen | None) -> s
     parts = [f"{salvaged.entries} entries salvaged", f"{in_words(lost)} lost" if lost else "none lost"]
     if seen is None:
         parts[-1] += f", {UNWITNESSED}"
+    if salvaged.unproven:
+        parts.append(f"{in_words([(seq, seq) for seq in salvaged.unproven])} not proven")
     if salvaged.unindexed:
         parts.append(f"{len(salvaged.unindexed)} ends of runs whose start is lost")
     if incomplete:

@@ -28,6 +28,9 @@ class Recovery(NamedTuple):
     reason: str
     head: tuple[int, str] | None  # of the ledger before, as the witness knew it: entry and SHA-256 of its line
     lost: tuple[tuple[int, int], ...]  # entries, from first to last
+    listed: tuple[tuple[int, int], ...]  # entries, from first to last, that no checkpoint proves any more
+    list_sha256: str | None  # of the list of these
+    unproven: tuple[int, ...]  # entries that stayed, and that no line names because the next one is lost
     findings: frozenset[tuple[str, int]]  # what else a verification has found then: kind and entry
     incomplete: frozenset[str]  # runs whose case entries or lists are not whole
     spans: tuple[tuple[int | None, int | None], ...]  # instants around each of `lost`; None where nothing is known
@@ -35,7 +38,7 @@ class Recovery(NamedTuple):
     @classmethod
     def of_gaps(cls, lost: Sequence[tuple[int, int]]) -> Recovery:
         """Return a recovery that names nothing but lost entries: one that is about to be recorded."""
-        return cls(0, "", "", "", "", None, tuple(lost), frozenset(), frozenset(), ())
+        return cls(0, "", "", "", "", None, tuple(lost), (), None, (), frozenset(), frozenset(), ())
 
     def sentence(self) -> str:
         """Return what it has to tell, for a person."""
@@ -46,6 +49,8 @@ class Recovery(NamedTuple):
         parts = [f"{in_words(self.lost)} lost"] if self.lost else ["no entry was lost"]
         if self.head is None:
             parts.append(UNWITNESSED)
+        if self.unproven:
+            parts.append(f"{in_words([(seq, seq) for seq in self.unproven])} not proven")
         if self.incomplete:
             count = len(self.incomplete)
             parts.append(f"case entries of {count} run{'s' if count > 1 else ''} not whole")
@@ -62,7 +67,7 @@ class Recoveries:
 
     def losses(self) -> Iterator[tuple[int, str]]:
         """Yield the entry of each recovery that lost something, and what."""
-        return ((each.seq, each.loss()) for each in self.found if each.lost or each.incomplete)
+        return ((each.seq, each.loss()) for each in self.found if each.lost or each.unproven or each.incomplete)
 
     def names(self, what: str, seq: int | None) -> bool:
         """Tell whether a finding about an entry was there when a recovery was made, and is named by it."""
@@ -78,6 +83,11 @@ class Recoveries:
             if begun <= first <= ended:
                 first = ended + 1
         return first > last
+
+    def within(self, first: int, last: int) -> int | None:
+        """Return the recovery that has named an entry from `first` to `last` as lost, or None."""
+        found = (each.seq for each in self.found for span in each.lost if span[0] <= last and first <= span[1])
+        return next(found, None)
 
     def over(self, due_us: int) -> str:
         """Return, as a clause, that the record of an instant may be lost, or ""."""
@@ -121,6 +131,9 @@ def _of_entry(store: Reader, seq: int) -> Iterator[Recovery]:
                 reason=told["reason"],
                 head=(told["head"]["seq"], told["head"]["sha256"]) if told["head"] else None,
                 lost=tuple((int(first), int(last)) for first, last in told["lost"]),
+                listed=tuple((int(first), int(last)) for first, last in told["listed"]),
+                list_sha256=told["list_sha256"],
+                unproven=tuple(int(each) for each in told["unproven"]),
                 findings=frozenset((str(what), int(at)) for what, at in told["findings"]),
                 incomplete=frozenset(told["incomplete"]),
                 spans=tuple((_us(each["since"]), _us(each["until"])) for each in told["about"] if "since" in each),

@@ -39,6 +39,7 @@ class Salvaged(NamedTuple):
     last_at: str | None
     lost: tuple[Gap, ...]
     unindexed: tuple[int, ...]  # entries without rows: the start of their run is lost
+    unproven: tuple[int, ...] = ()  # entries that no later line names, because that one is lost
 
 
 def begin(path: str, author: Author) -> tuple[Store, list[str]]:
@@ -85,8 +86,10 @@ def take_lines(store: Store, fd: int, seen: Seen | None, advance: Callable[[int]
     """
     with store.write() as tx:
         loose = _gather(tx, fd, advance)
-        _Settling(tx, seen, loose).settle()
+        unproven = _Settling(tx, seen, loose).settle()
         salvaged = _index_all(tx)
+        there = tuple(seq for seq in unproven if tx.store.unjudged("line_at", seq=seq))
+        salvaged = salvaged._replace(unproven=there)
     last_seq = salvaged.last.seq if salvaged.last else 0
     if seen is None:
         return salvaged
@@ -157,10 +160,12 @@ class _Settling:
     def __init__(self, tx: Transaction, seen: Seen | None, loose: dict[int, list[bytes]]) -> None:
         self._tx = tx
         self._loose = loose
+        self._unproven: set[int] = set()
         self._above: _Above | None = None
         self._witness = _Above(seen.seq + 1, seen.hash, proven=True) if seen else None
 
-    def settle(self) -> None:
+    def settle(self) -> tuple[int, ...]:
+        """Do it, and return the lines that stay although nobody names them, ascending."""
         before = _FAR
         while page := self._tx.store.unjudged("lines_before", seq=before, page=_PAGE):
             for seq, line in page:
@@ -168,6 +173,7 @@ class _Settling:
                 self._judge(seq, line)
             before = page[-1][0]
         self._fill(0)
+        return tuple(sorted(self._unproven))
 
     def _judge(self, seq: int, line: bytes) -> None:
         hash = lines.digest(line)
@@ -179,8 +185,11 @@ class _Settling:
                 self._fill(seq - 1)
                 return
             self._tx.send("discard_line", {"seq": above.seq})
+            self._unproven.discard(above.seq)
             above = None
         self._above = _Above(seq, _prev(line), proven=above is not None)
+        if above is None:
+            self._unproven.add(seq)
 
     def _fill(self, down_to: int) -> None:
         """Put loose lines into the gap above the line `down_to`, as far as they are named."""
