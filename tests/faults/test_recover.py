@@ -404,7 +404,8 @@ def test_a_longer_ledger_in_its_place_is_not_said_to_lack_nothing(written: Shell
     shutil.copy(database(other), database(written))
     recovered(written)
     verdict = verified(written)
-    assert (verdict["ok"], ": entry 9 lost, entry 12 not proven; history lost: " in verdict["breaks"][0]) == (True, True)
+    said = ": entry 9 lost, entry 12 not proven; history lost: "
+    assert (verdict["ok"], said in verdict["breaks"][0]) == (True, True)
 
 
 def test_without_a_witness_nobody_says_that_nothing_was_lost(written: Shell) -> None:
