@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from crons import needs_debian, with_tables
+from oldruns import can_trace
 from shell import Shell
 
 RG = ("--runguard", "/opt/rg/bin/runguard", "--daemon", "debian")
@@ -184,6 +185,33 @@ def test_a_disk_that_may_not_have_the_table_keeps_the_copy(nobodys: Shell) -> No
     said = f"written, but perhaps not down to the disk: Permission denied; as it was: {copy}"
     assert done.stderr == f"runguard: place/tab: {said}\n"
     assert ((place / "tab").read_text(), copy.read_text()) == (WRAPPED, TABLE)
+
+
+@pytest.mark.skipif(not can_trace(), reason="needs strace and the right to trace")
+@pytest.mark.parametrize(
+    ("fault", "status", "written", "left"),
+    [
+        ("openat:signal=KILL:when=2", -9, False, 2),
+        ("openat:signal=INT:when=2", 130, False, 0),
+        ("openat:signal=KILL:when=3", -9, True, 1),
+        ("openat:signal=INT:when=3", 130, True, 1),
+        ("openat:error=EIO:when=3", 74, True, 1),
+    ],
+)
+def test_a_table_is_the_one_or_the_other_whatever_ends_us(
+    shell: Shell, fault: str, status: int, written: bool, left: int
+) -> None:
+    """The second file opened in the place is the new one, the third the directory; a new one that is left has a dot."""
+    place = shell.directory / "place"
+    place.mkdir()
+    (place / "tab").write_text(TABLE)
+    call = fault.partition(":")[0]
+    traced = [option for path in (place, place / "tab") for option in ("-P", str(path))]
+    shell.prefix = ("strace", "-o", "/dev/null", *traced, "-e", f"trace={call}", "-e", f"inject={fault}")
+    assert shell("wrap", str(place / "tab"), *RG, "--apply").returncode == status
+    assert (place / "tab").read_text() == (WRAPPED if written else TABLE)
+    assert len(backups(place / "tab")) == left
+    assert not written or backups(place / "tab")[0].read_text() == TABLE
 
 
 def test_a_name_that_is_hostile_reaches_no_terminal_and_is_quoted(shell: Shell, table: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -14,8 +15,8 @@ import pytest
 
 from crons import busybox_crond, busybox_reads, debian_takes, needs_busybox, needs_debian, with_spool
 from runguard import zones
-from runguard.crontab import daemons, fields, host, lint, parse
-from runguard.crontab.hazards import Host, Place, Table
+from runguard.crontab import daemons, fields, files, host, lint, parse
+from runguard.crontab.hazards import Host, Table
 from runguard.crontab.wrap import Form, unwrap, wrap
 from shell import Shell, private_cron, wait_until
 
@@ -101,6 +102,8 @@ def test_the_files_that_debians_cron_ignores_are_those_that_we_tell(tmp_path: Pa
         "writable": b"",
         "owned": b"",
         "linked": b"",
+        "link": b"",
+        "link-of-nobody": b"",
         "broken": b"MAILTO=\n",
         "misspelt": b"@Daily root x\n",
         "nobody-there": b"@daily nobdy x\n",
@@ -109,11 +112,16 @@ def test_the_files_that_debians_cron_ignores_are_those_that_we_tell(tmp_path: Pa
     }
     place = tmp_path / "cron" / "empty"
     place.mkdir(parents=True)
+    place.with_name("cron.d").symlink_to("empty")
     for name, rest in tables.items():
         (place / name).write_bytes(b"@reboot root touch %s/%s\n%s" % (bytes(ran), name.encode(), rest))
         (place / name).chmod(0o664 if name == "writable" else 0o644)
     os.link(place / "linked", tmp_path / "other")
     os.chown(place / "owned", 65534, -1)
+    for name, uid in (("link", 0), ("link-of-nobody", 65534)):
+        shutil.move(place / name, tmp_path / name)
+        (place / name).symlink_to(tmp_path / name)
+        os.lchown(place / name, uid, -1)
     told = {name for name in tables if ignored(place / name)}
     daemon = private_cron(tmp_path / "cron", f"@reboot root sleep 1; touch {ran}/last\n")
     try:
@@ -121,15 +129,14 @@ def test_the_files_that_debians_cron_ignores_are_those_that_we_tell(tmp_path: Pa
     finally:
         daemon.send_signal(signal.SIGKILL)
         daemon.wait()
-    assert {path.name for path in ran.iterdir()} - {"last"} == tables.keys() - told == {"good", "good_2-B"}
+    assert {path.name for path in ran.iterdir()} - {"last"} == tables.keys() - told == {"good", "good_2-B", "link"}
 
 
 def ignored(path: Path) -> bool:
     """Tell whether lint says of a file that Debian's cron ignores it, whole."""
     lost = ("ignores the whole table", "no line of this table")
     here = os.path.abspath(path).replace("/empty/", "/cron.d/")
-    found = path.stat()
-    place = Place(path.name, True, found.st_mode, found.st_uid, found.st_nlink)
+    place = files.place_of(here)
     table = Table(here, parse.parse(path.read_bytes(), system=True), system=True, place=place)
     zone = zones.load("UTC").zone
     facts = Host(
@@ -262,7 +269,8 @@ def program() -> Iterator[str]:
     """A program called runguard that any account may start."""
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
-        (Path(place) / "runguard").touch(0o755)
+        (Path(place) / "runguard").touch()
+        (Path(place) / "runguard").chmod(0o755)
         yield f"{place}/runguard"
 
 

@@ -108,7 +108,13 @@ def _file(table: Table, host: Host) -> Iterator[Finding]:
             f"chmod go-w {path}",
         )
     if place.uid != 0:
-        yield Finding(None, "file-owner", f"it belongs to uid {place.uid}, not to root", ignored, f"chown root: {path}")
+        yield Finding(
+            None,
+            "file-owner",
+            f"it belongs to uid {place.uid}, not to root",
+            ignored,
+            f"chown root: {path}; of a link chown -h",
+        )
     if place.links != 1:
         yield Finding(
             None,
