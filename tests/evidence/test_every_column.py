@@ -17,6 +17,7 @@ from runguard.evidence.checkpoints import list_sha256
 from runguard.evidence.verify import Since, Trusted, integrity
 from runguard.store.sqlite import open_reader
 from shell import Shell
+from spoilt import unguarded
 
 # What is kept beside the record: what became of pings and anchors, and who verified when.
 BESIDE = {"ping", "anchored", "verified", "lifted"}
@@ -84,19 +85,11 @@ def findings(path: Path) -> list[str]:
 
 @contextmanager
 def spoilt(path: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """Give a copy of the store in which nothing is refused, as somebody with every right would see to it."""
+    """Give a copy of the store in which nothing is refused."""
     copy = path.with_name("copy")
     shutil.copy(path, copy)
-    with closing(sqlite3.connect(copy, isolation_level=None)) as database:
-        database.execute("PRAGMA synchronous = OFF")
-        database.execute("PRAGMA journal_mode = MEMORY")
-        triggers = database.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
-        for name, _ in triggers:
-            database.execute(f"DROP TRIGGER {name}")
-        database.execute("PRAGMA ignore_check_constraints = ON")
+    with unguarded(copy) as database:
         yield database, copy
-        for _, sql in triggers:
-            database.execute(sql)
 
 
 def rows(path: Path, table: str) -> tuple[list[str], list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from runguard import clock
 from runguard.evidence import checkpoints, signing
 from runguard.instant import from_rfc3339
 from shell import Shell
+from spoilt import unguarded
 
 LETTERS = ("run", "-j", "letters", "-s", "0 2 * * *", "-z", "UTC", "--scheduled-at")
 
@@ -33,15 +34,9 @@ def written(shell: Shell) -> Shell:
 
 
 def spoil(shell: Shell, *statements: str) -> None:
-    """Change the database as somebody with every right would."""
-    database = sqlite3.connect(shell.state / "db" / "runguard.sqlite")
-    names = [name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")]
-    for name in names:
-        database.execute(f"DROP TRIGGER {name}")
-    for statement in statements:
-        database.execute(statement)
-    database.commit()
-    database.close()
+    with unguarded(shell.state / "db" / "runguard.sqlite") as database:
+        for statement in statements:
+            database.execute(statement)
 
 
 def verified(shell: Shell, *options: str) -> tuple[int, list[dict[str, Any]], list[str]]:
@@ -161,6 +156,43 @@ def test_a_window_that_nobody_answered_is_a_finding_of_completeness_alone(shell:
     text = completeness["findings"][0]["text"]
     assert text.startswith("letters: nobody answered ")
     assert text.endswith("the first L2026-03-02T02:00: runguard missing letters")
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("DROP TRIGGER ledger_is_never_edited", "the trigger ledger_is_never_edited is missing"),
+        ("DROP INDEX run_of_window", "the index run_of_window is missing"),
+        ("CREATE TABLE mine (x)", "the table mine is not runguard's: put in"),
+        ("CREATE VIEW v AS SELECT 1", "the view v is not runguard's: put in"),
+        ("INSERT INTO lifted SELECT max(seq) FROM ledger", "the triggers that refuse changes are lifted"),
+    ],
+)
+def test_tables_and_triggers_are_as_runguard_makes_them(written: Shell, statement: str, text: str) -> None:
+    with sqlite3.connect(written.state / "db" / "runguard.sqlite") as database:
+        database.execute(statement)
+    assert verified(written, "--full")[2] == [text]
+
+
+def test_a_trigger_that_does_nothing_is_found(written: Shell) -> None:
+    name = "ledger_is_never_edited"
+    with sqlite3.connect(written.state / "db" / "runguard.sqlite") as database:
+        database.execute(f"DROP TRIGGER {name}")
+        database.execute(f"CREATE TRIGGER {name} BEFORE UPDATE ON ledger BEGIN SELECT 1; END")
+    assert verified(written, "--full")[2] == [f"the trigger {name} is not as runguard makes it: changed"]
+
+
+def test_an_index_that_leads_astray_is_found(written: Shell) -> None:
+    path = written.state / "db" / "runguard.sqlite"
+    with sqlite3.connect(path) as database:
+        [(page,)] = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'run_of_job'")
+        [(size,)] = database.execute("PRAGMA page_size")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"letters", (page - 1) * size)
+    data[at : at + 7] = b"LETTERS"
+    path.write_bytes(data)
+    found = verified(written, "--full")[2]
+    assert any(each.startswith("SQLite: ") and "run_of_job" in each for each in found), found
 
 
 def test_nothing_recorded_is_no_finding(shell: Shell) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from guarded import guarded
 from shell import Shell, wait_until
+from spoilt import unguarded
 
 JOB = textwrap.dedent("""\
     import json, os
@@ -31,13 +32,9 @@ def written(shell: Shell) -> Shell:
 
 
 def touch(shell: Shell, statement: str) -> None:
-    database = sqlite3.connect(shell.state / "db" / "runguard.sqlite")
-    for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-        database.execute(f"DROP TRIGGER {name}")
-    database.create_function("edited", 1, lambda line: line.replace(b"letter", b"LETTER"))
-    database.execute(statement)
-    database.commit()
-    database.close()
+    with unguarded(shell.state / "db" / "runguard.sqlite") as database:
+        database.create_function("edited", 1, lambda line: line.replace(b"letter", b"LETTER"))
+        database.execute(statement)
 
 
 def found(shell: Shell) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import click
 
@@ -75,8 +76,11 @@ def verify(
     with records:
         since = Since() if full else _since(records)
         head = records.head()
-        with steps("entries", (head.seq if head else 0) - since.seq) as advance:
+        with steps("entries", (head.seq if head else 0) - since.seq) as advance, ThreadPoolExecutor(1) as beside:
+            file = beside.submit(verification.file_flaws, place.kept.store) if full else None
             report = verification.integrity(records, since, trusted, environ, advance)
+        if file is not None:
+            report = report._replace(findings=(*report.findings, *file.result()))
         graces_us = {job: _grace_us(environ, place, job) for job in records.jobs()}
         windows = tuple(verification.unanswered(records, graces_us, now_us))
     emit(form or "table", _rows(report, windows), COLUMNS, FIELDS)

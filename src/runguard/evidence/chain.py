@@ -24,6 +24,11 @@ class Finding(NamedTuple):
     text: str
 
 
+def raw(value: object) -> bytes:
+    """Return what stands in the place of a line: in a spoilt file that may be no bytes at all."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+
+
 class Line(NamedTuple):
     """One line of the ledger as it is found."""
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from runguard.evidence import checkpoints
-from runguard.evidence.chain import Finding
+from runguard.evidence.chain import Finding, raw
 from runguard.store import recoveries
 from runguard.store.database import ReadOnlyStore
 
@@ -70,7 +70,7 @@ class Rest:
                 self._find("checkpoint", seq, f"checkpoint {seq} does not follow on entry {upto_seq}, or is another")
             upto_seq = last_seq
             page = self._store.unjudged("lines_between", first_seq=first_seq, last_seq=last_seq)
-            yield last_seq, list(self._proved(told, first_seq, [(number, bytes(line)) for number, line in page]))
+            yield last_seq, list(self._proved(told, first_seq, [(number, raw(line)) for number, line in page]))
         if upto_seq != self._pruned.upto_seq:
             self._find("checkpoint", self._pruned.checkpoint_seq, f"no checkpoint names the entries after {upto_seq}")
         kept = (self._count, self._kept.hexdigest() if self._count else None)
@@ -81,8 +81,8 @@ class Rest:
     def _left(self, first_seq: int, last_seq: int) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that are there, unproven."""
         for seq, line in self._store.unjudged("lines_between", first_seq=first_seq, last_seq=last_seq):
-            self._count_kept(seq, bytes(line), sha256(line).hexdigest())
-            yield seq, bytes(line)
+            self._count_kept(seq, raw(line), sha256(raw(line)).hexdigest())
+            yield seq, raw(line)
 
     def _count_kept(self, seq: int, line: bytes, hex: str) -> bool:
         """Count what a prune has kept; returns whether it is a checkpoint, which is always kept."""
@@ -98,12 +98,12 @@ class Rest:
             try:
                 told: dict[str, Any] = json.loads(line)
                 if told["kind"] == "checkpoint" and self._is_next(told["previous"]):
-                    self._previous = {"seq": seq, "sha256": sha256(line).hexdigest()}
+                    self._previous = {"seq": seq, "sha256": sha256(raw(line)).hexdigest()}
                     return told
             except (ValueError, KeyError, TypeError):
                 break
             self._find("checkpoint", seq, f"checkpoint {seq} does not name the one before it")
-            self._previous = {"seq": seq, "sha256": sha256(line).hexdigest()}
+            self._previous = {"seq": seq, "sha256": sha256(raw(line)).hexdigest()}
             return told
         self._find("checkpoint", seq, f"checkpoint {seq} is missing or cannot be read: checkpoints are never removed")
         return {}
@@ -119,7 +119,7 @@ class Rest:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that the list of their checkpoint names."""
         size = told.get("count", 0)
-        hexes = [sha256(line).hexdigest() for _, line in page]
+        hexes = [sha256(raw(line)).hexdigest() for _, line in page]
         listed = hexes if len(page) == size else self._list(told.get("seq", 0))
         if listed is not None and checkpoints.list_sha256(first_seq, listed) != told.get("list_sha256"):
             self._find("checkpoint", told.get("seq"), f"the list of checkpoint {told.get('seq')} is another: changed")

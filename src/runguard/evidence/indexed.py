@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runguard.evidence.chain import Finding
+from runguard.evidence.chain import Finding, raw
 from runguard.store import index
 from runguard.store.database import ReadOnlyStore
 
@@ -79,7 +79,7 @@ class Indexed:
     def _was_known(self, row: _Row) -> bool:
         """Tell whether a job was registered by an entry before this one."""
         found = self._store.unjudged("registered", job=row["job"])
-        return bool(found) and found[0][0] < row["registered_seq"]
+        return bool(found) and type(found[0][0]) is int and found[0][0] < row["registered_seq"]
 
     def _runs(self) -> Iterator[Finding]:
         starts = self._sent.get("insert_run", {})
@@ -139,7 +139,7 @@ class Indexed:
         here = [(name, rows[seq,]) for name, rows in self._sent.items() if (seq,) in rows]
         if here:
             return here
-        return [each for (line,) in self._store.unjudged("line_at", seq=seq) for each in _sent(bytes(line)) or ()]
+        return [each for (line,) in self._store.unjudged("line_at", seq=seq) for each in _sent(raw(line)) or ()]
 
 
 def strays(store: ReadOnlyStore) -> Iterator[Finding]:

@@ -20,7 +20,8 @@ _REMOVALS = (b'"kind":"redact"', b'"kind":"prune"')
 
 def runs(store: ReadOnlyStore, after_seq: int) -> Iterator[int]:
     """Yield the entries, after one, under which anything of case entries is filed."""
-    yield from sorted({start_seq for (start_seq,) in store.unjudged("runs_with_items", after=after_seq)})
+    found = {start_seq for (start_seq,) in store.unjudged("runs_with_items", after=after_seq)}
+    yield from sorted(each for each in found if type(each) is int)
 
 
 def flaws(store: ReadOnlyStore, start_seq: int, seq: int, told: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _open(store: ReadOnlyStore, start_seq: int, seq: int, told: Mapping[str, Any
         for number, said, line in store.unjudged("items_of_case_in_run", case_id=case, **asked):
             try:
                 key = json.loads(lists.item_of(line)).get("key") or ""
-            except (ValueError, AttributeError):
+            except (ValueError, AttributeError, TypeError):
                 continue  # it was changed, and that is told
             if said == "intent":
                 found[key] = number

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from runguard.evidence import lists, reckoned
-from runguard.evidence.chain import Finding
+from runguard.evidence.chain import Finding, raw
 from runguard.evidence.removals import Removals
 from runguard.store.database import ReadOnlyStore
 from runguard.store.reads import Run
 
 _PAGE = 200  # groups of records that are held at once
 
+_OFFSET, _LINE = itemgetter(3), itemgetter(4)
 _Found = tuple[int, str, str, int, bytes]  # id, case, said, file_offset, line
 
 
@@ -67,7 +69,7 @@ class Tellings:
             if run is None or run_id in self.by_run:
                 continue
             for (line,) in store.unjudged("line_at", seq=run.finish_seq):
-                self.read(run.finish_seq or 0, bytes(line))
+                self.read(run.finish_seq or 0, raw(line))
 
     def leave_out(self, runs: Collection[str]) -> None:
         """Forget what is said of these runs: a recovery has named their case entries as not whole."""
@@ -80,7 +82,7 @@ class Tellings:
         before = self.seq
         while page := store.unjudged("lines_after", seq=self.seq, page=500):
             for seq, line in page:
-                self.read(seq, bytes(line))
+                self.read(seq, raw(line))
         return self.seq > before
 
 
@@ -135,7 +137,7 @@ class _OfRun:
         self._first, self._beyond = lists.bounds(run.start_seq)
         self._list = lists.RunList()
         self._whole = True  # no record is missing
-        self._end = 0  # where in the file the last record ends
+        self._end = 1  # where in the file the line after the last record begins
         self._head_bytes = len(lists.record_line(run.run_id, 1, "0" * 2 * lists.SALT_BYTES, b"")) - 3  # but for its seq
 
     def findings(self, advance: Callable[[int], None]) -> Iterator[Finding]:
@@ -146,6 +148,7 @@ class _OfRun:
             yield from self._judge(self._list, due.pop(0))  # lines were rejected, and none was an entry
         while page := self._store.unjudged("item_lists", after=after, beyond=self._beyond, page=_PAGE):
             after = page[-1][0]
+            page = [(number, raw(digests)) for number, digests in page]
             for number, digests in page:
                 seq = number - self._first
                 if seq != self._list.entries + 1:
@@ -175,7 +178,7 @@ class _OfRun:
         """Judge what is in no list: while a run lives, the records of a group that is not complete."""
         final = not due or due[-1].final is not None
         after = self._first + self._list.entries
-        found: list[_Found] = self._store.unjudged("item_lines", after=after, beyond=self._beyond)
+        found = self._found(after, self._beyond)
         for telling in due:
             grown = self._list.copy()
             grown.extend(each[-1] for each in found[: telling.entries - self._list.entries])
@@ -194,11 +197,18 @@ class _OfRun:
     def _lines(self, page: list[tuple[int, bytes]]) -> Iterator[Finding]:
         """Compare record lines with their digests; a record that was lawfully removed has none."""
         after, last = page[0][0] - 1, page[-1][0] + len(page[-1][1]) // lists.DIGEST_BYTES
-        found: list[_Found] = self._store.unjudged("item_lines", after=after, beyond=last)
+        found = self._found(after, last)
         expected = b"".join(digests for _, digests in page)
         if b"".join([sha256(each[-1]).digest() for each in found]) != expected:
             yield from self._one_by_one(page, {each[0]: each[-1] for each in found})
         yield from self._misfiled(found)
+
+    def _found(self, after: int, beyond: int) -> list[_Found]:
+        rows = self._store.unjudged("item_lines", after=after, beyond=beyond)
+        kinds = {*map(type, map(_OFFSET, rows))}, {*map(type, map(_LINE, rows))}
+        if kinds == ({int}, {bytes}):
+            return rows
+        return [(*each, offset if type(offset) is int else -1, raw(line)) for *each, offset, line in rows]
 
     def _one_by_one(self, page: list[tuple[int, bytes]], lines: dict[int, bytes]) -> Iterator[Finding]:
         for number, digests in page:
@@ -217,14 +227,18 @@ class _OfRun:
 
     def _misfiled(self, found: list[_Found]) -> Iterator[Finding]:
         """Yield records of which the tables say something else than they do, or what cannot be."""
+        end, at, longer = self._end, 0, 0
         for number, case, said, offset, line in found:
-            at = self._head_bytes + len(str(number - self._first))
+            if number >= longer:  # its seq has one digit more
+                digits = len(str(number - self._first))
+                at, longer = self._head_bytes + digits, self._first + 10**digits
             if not _says(line, at, case, said) and _filed(line) != (case, said):
                 yield self._find(None, f"case entry {number - self._first} is filed as another than it is")
-            if offset < self._end - 1:  # a last line may have no newline
+            if offset < end - 1:  # a last line may have no newline
                 text = f"case entry {number - self._first} cannot have stood at byte {offset} of the file"
                 yield self._find(None, text)
-            self._end = offset + len(line) - at - 1
+            end = offset + len(line) - at - 1
+        self._end = end
 
 
 def _says(line: bytes, at: int, case: str, said: str) -> bool:

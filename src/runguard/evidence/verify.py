@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 from runguard import clock
 from runguard.coverage.missing import gap
+from runguard.errors import StoreError
 from runguard.evidence import forgotten, indexed, mending, records, signing
-from runguard.evidence.chain import PAGE, Chain, Finding
+from runguard.evidence.chain import PAGE, Chain, Finding, raw
 from runguard.evidence.forgotten import Pruned, Rest
 from runguard.evidence.indexed import Indexed
 from runguard.evidence.removals import Removals, Removed
 from runguard.guard.expecting import expecting
 from runguard.instant import SECOND_US, from_rfc3339
-from runguard.store import recoveries
+from runguard.store import examining, recoveries
 from runguard.store.database import ReadOnlyStore
 from runguard.store.lines import FIRST_PREV
 from runguard.store.recoveries import Recoveries
@@ -113,6 +114,19 @@ def integrity(
     return Report(*told, tuple(_removed(gone, removals)), tuple(each.sentence() for each in known.found))
 
 
+def file_flaws(path: str) -> list[Finding]:
+    """Return what is wrong with the file itself: its pages, and tables, indexes and triggers that are not as made.
+
+    Raises StoreError where it cannot be looked at.
+    """
+    try:
+        return [Finding("file", None, text) for text in examining.flaws(path)]
+    except StoreError as error:
+        if not examining.is_damage(error):
+            raise
+        return [Finding("file", None, error.why)]
+
+
 def unanswered(store: ReadOnlyStore, graces_us: Mapping[str, int], now_us: int) -> Iterator[Finding]:
     """Yield the windows of each job that nobody answered, since it is known; `graces_us` by job. Raises StoreError."""
     for job in store.jobs():
@@ -133,13 +147,13 @@ def _hold_against(
     first_seq = chain.seq + 1
     sound, unsound = [], []
     for seq, line in page:
-        flaws = list(chain.follow(seq, bytes(line)))
+        flaws = list(chain.follow(seq, raw(line)))
         found += flaws
         if flaws:
             unsound.append(seq)
         else:
-            sound.append((seq, bytes(line)))
-            tellings.read(seq, bytes(line))
+            sound.append((seq, raw(line)))
+            tellings.read(seq, raw(line))
     found += Indexed(store, sound, first_seq, chain.seq, unsound).findings()
     found += _outputs(store, first_seq, chain.seq)
 
@@ -150,7 +164,7 @@ def _beginning(store: ReadOnlyStore, since: Since, gone: Pruned | None, found: l
     if since.seq <= start.seq:
         return start
     lines = store.unjudged("line_at", seq=since.seq)
-    if lines and sha256(lines[0][0]).hexdigest() == since.hash:
+    if lines and sha256(raw(lines[0][0])).hexdigest() == since.hash:
         return since
     found.append(Finding("chain", since.seq, f"entry {since.seq} is not what it was when the ledger was last verified"))
     return start
@@ -184,13 +198,13 @@ def _outputs(store: ReadOnlyStore, first_seq: int, last_seq: int) -> Iterator[Fi
         try:
             told = json.loads(lines[0][0])
             output = told.get("output") or {"head_sha256": EMPTY, "tail_sha256": EMPTY}
-        except (ValueError, IndexError, AttributeError):
+        except (ValueError, IndexError, AttributeError, TypeError):
             continue  # told by the chain
         if told.get("journaled"):
             continue  # it was kept afterwards, from what the guard had left
         for name, found in zip(("head", "tail"), kept, strict=True):
             expected = output.get(f"{name}_sha256")
-            if expected is not None and sha256(found or b"").hexdigest() != expected:
+            if expected is not None and sha256(raw(found or b"")).hexdigest() != expected:
                 how = "removed" if found is None else "changed"
                 yield Finding("output", seq, f"the kept output ({name}) of the run that entry {seq} ended was {how}")
 
@@ -216,12 +230,12 @@ def _signatures(
     for at, (seq, line, text) in enumerate(checkpoints):
         if text is not None:
             signed += 1
-            if why := signing.flaw(bytes(line), text, trusted.public_key, environ):
+            if why := signing.flaw(raw(line), str(text), trusted.public_key, environ):
                 found.append(Finding("signature", seq, f"the signature of checkpoint {seq} does not hold: {why}"))
         elif checkpoints[at + 1 :]:
             if b',"previous_signed":true}' in checkpoints[at + 1][1]:
                 found.append(Finding("signature", seq, f"the signature of checkpoint {seq} was removed"))
-        elif (signed or trusted.public_key is not None) and not _comes(store, seq, bytes(line)):
+        elif (signed or trusted.public_key is not None) and not _comes(store, seq, raw(line)):
             found.append(Finding("signature", seq, f"checkpoint {seq} is not signed"))
     return signed
 
@@ -263,5 +277,5 @@ def _kept_elsewhere(
             ends = f"ends at {last.seq}" if last else "is empty"
             cut = "its tail was cut off, or it is an older copy"
             yield Finding(what, seq, f"the ledger {ends}, and the {what} knows entry {seq}: {cut}")
-        elif sha256(lines[0][0]).hexdigest() != hash:
+        elif sha256(raw(lines[0][0])).hexdigest() != hash:
             yield Finding(what, seq, f"entry {seq} is not the one that the {what} knows: the ledger was written anew")
