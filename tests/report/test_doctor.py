@@ -399,7 +399,7 @@ def test_an_auditor_who_may_only_read_gets_an_answer(written: Shell) -> None:
     for path in (written.directory, written.state, written.state / "db"):
         path.chmod(0o755)
     database(written).chmod(0o644)
-    for parent in written.directory.parents[:2]:
+    for parent in written.directory.parents[:3]:
         parent.chmod(parent.stat().st_mode | stat.S_IXOTH)
     written.prefix = ("setpriv", "--reuid=1234", "--regid=1234", "--clear-groups")
     if written("--version").returncode != 0:

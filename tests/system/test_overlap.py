@@ -209,7 +209,7 @@ def test_a_run_that_was_to_make_way_before_its_command_began_says_so(shell: Shel
     with open(shell.state / "db" / "write.lock", "rb+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         waiting = guarded(shell, "--", "touch", "ran")
-        wait_until(lambda: len(list((shell.state / "db" / "runs").iterdir())) == 1)
+        wait_until(lambda: len(list((shell.state / "db" / "runs").glob("[!.]*"))) == 1)  # it has its lock
         order(shell).write_text("0a0b0c0d-0000-4000-8000-000000000000")
         waiting.terminate()
         _, said = waiting.communicate(timeout=30)
