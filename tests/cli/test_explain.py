@@ -221,15 +221,6 @@ def audited(started: Make, finished: Make) -> Iterator[Shell]:
     shutil.rmtree(directory)
 
 
-def test_an_auditor_cannot_bring_a_store_up_to_date(audited: Shell) -> None:
-    database = sqlite3.connect(audited.state / "db" / "runguard.sqlite")
-    database.execute("DROP TABLE item")
-    database.close()
-    done = audited("explain", "HB-1042")
-    assert done.returncode == 74
-    assert "an older version has written it last, and it cannot be brought up to date: store " in done.stderr
-
-
 def test_an_auditor_is_told_and_that_it_leaves_no_trace_is_said(audited: Shell) -> None:
     done = audited("explain", "HB-1042")
     assert (done.returncode, done.stdout.splitlines()[0]) == (

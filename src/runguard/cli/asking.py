@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from runguard import config, paths, values
 from runguard.config import Loaded, strict
-from runguard.errors import NothingRecordedError, StoreError, UnsafeError, UsageError
+from runguard.errors import NothingRecordedError, UnsafeError, UsageError
 from runguard.guard import host
 from runguard.paths import Places
 from runguard.store.database import ReadOnlyStore
@@ -63,27 +63,6 @@ def open_registered(environ: Mapping[str, str], place: Place, now_us: int) -> Re
     if not place.named or os.path.lexists(place.kept.store):
         registering.register(environ, place.loaded, place.kept, now_us)
     return open_records(place)
-
-
-def bring_up(environ: Mapping[str, str], place: Place) -> None:
-    """Bring a store that an older version has written last up to this one's tables, where this account may.
-
-    For questions about what the older version did not keep. Raises StoreError where it cannot be written after all.
-    """
-    from runguard.guard.writing import writing
-
-    if not os.access(place.kept.store, os.W_OK):
-        return
-    try:
-        with open_reader(place.kept.store) as reader:
-            reader.rows("forgotten")
-    except NothingRecordedError:
-        return
-    except StoreError as error:
-        if "no such table" not in error.why:
-            raise
-        with writing(environ, place.kept, create=False):
-            pass
 
 
 def nothing_recorded(place: Place | None) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from runguard.cli.output import Column, Row
 from runguard.cli.spans import local
-from runguard.errors import StoreError
 from runguard.evidence import lists
 from runguard.evidence.tally import of_fields
 from runguard.guard.earlier_cases import named, uncertain_after
@@ -45,12 +44,7 @@ def totals(records: ReadOnlyStore, run: Run, finish: dict[str, Any]) -> dict[str
     told: dict[str, Any] | None = finish.get("items")
     if told is not None and not told.get("pending_bytes"):
         return told
-    try:
-        progress = items.progress(records, run.start_seq)
-    except StoreError as error:
-        if "no such table" in error.why:  # of a store that this version has not written to yet
-            return told
-        raise
+    progress = items.progress(records, run.start_seq)
     if progress is None:
         return told
     return tally_of(records, progress, list_of(records, run.start_seq)).fields()

@@ -19,7 +19,7 @@ from runguard.cli.standings_told import COLUMNS, FIELDS, row
 from runguard.cli.telling import Telling
 from runguard.coverage.levels import CRITICAL, LEVELS, OK, UNKNOWN, WARNING, Assessment, Reason, worst
 from runguard.coverage.standing import Standing
-from runguard.errors import OutputError, RunguardError, StoreError, UsageError
+from runguard.errors import OutputError, RunguardError, UsageError
 from runguard.guard import host
 from runguard.instant import SECOND_US, span
 from runguard.report.assessment import assessments
@@ -167,12 +167,7 @@ def _verified(environ: dict[str, str], place: Place, records: Reader, now_us: in
     """Return that the record did not verify when somebody looked last, or that nobody has looked for long."""
     settings, _ = config.effective({}, environ, place.loaded, "")
     limit_us = round(settings.verify_within_s * SECOND_US)
-    try:
-        ((since_us, problems),) = records.rows("verified_lately")
-    except StoreError as error:
-        if "no such table" not in error.why:  # an older version has written to it last
-            raise
-        return []
+    ((since_us, problems),) = records.rows("verified_lately")
     if problems:
         return [Reason(CRITICAL, f"the record did not verify {span(now_us - since_us)} ago: runguard verify --full")]
     if not limit_us or since_us is None or now_us - since_us < limit_us:

@@ -14,7 +14,7 @@ from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page
 from runguard.cli.spans import when
 from runguard.cli.windows_named import Wanted, find_window, target
-from runguard.errors import RunguardError, StoreError, UsageError
+from runguard.errors import RunguardError, UsageError
 from runguard.evidence import erasure, unknown, whynot, words
 from runguard.evidence import explain as explaining
 from runguard.evidence.found import Asked
@@ -74,13 +74,7 @@ def explain(
     journaled = _bring_over(environ, place)
     moment = Moment(now_us if past_us is None else past_us, place.kept.runs, past=past_us is not None)
     asked = Asked(case, moment, lambda job: _grace_us(environ, place, job), journaled)
-    try:
-        told, known = _tell(place, asked, window)
-    except StoreError as error:
-        if "no such table" not in error.why:
-            raise
-        _bring_up_to_date(environ, place)
-        told, known = _tell(place, asked, window)
+    told, known = _tell(place, asked, window)
     answered = None if window is None else f"{told['job']}@{told['window']['key']}"
     question = {"at": told["at"], "why_not": answered}
     told["entry"] = _note(environ, place, case, question, reason, now_us) if known else None
@@ -105,16 +99,6 @@ def _tell(place: Place, asked: Asked, window: tuple[str, Wanted] | None) -> tupl
         if found is None:
             raise UsageError(_unknown(records, asked))
     return found, True
-
-
-def _bring_up_to_date(environ: dict[str, str], place: Place) -> None:
-    """Give a store that an older version has written last the tables of this one, as every write does."""
-    try:
-        with writing(environ, place.kept, create=False, wait_s=_WAIT_S):
-            pass
-    except RunguardError as error:
-        why = f"an older version has written it last, and it cannot be brought up to date: {error}"
-        raise StoreError(place.kept.store, why) from error
 
 
 def _judge(case: str, reason: str | None) -> None:

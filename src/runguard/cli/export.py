@@ -8,7 +8,7 @@ import os
 import click
 
 from runguard import clock, config
-from runguard.cli.asking import Place, bring_up, find, known_job, nothing_recorded, open_records
+from runguard.cli.asking import Place, find, known_job, nothing_recorded, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, store_option
 from runguard.cli.output import page, steps
@@ -73,7 +73,6 @@ def export(
     place = find(environ, store)
     settings, _ = config.effective({}, environ, place.loaded, "")
     given = Given(_public_key(settings.sign_key, environ), tuple(_text(path) for path in texts))
-    bring_up(environ, place)
     _bring_over(environ, place)
     records = open_records(place)
     if records is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import click
 
 from runguard import clock, values
-from runguard.cli.asking import Place, bring_up, find, nothing_recorded, open_records
+from runguard.cli.asking import Place, find, nothing_recorded, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, store_option
 from runguard.cli.output import page, steps
@@ -71,7 +71,6 @@ def prune(
     now_us = clock.look().wall_us
     asked = Asked(keep, _before_us(keep, now_us), reason)
     place = find(environ, store)
-    bring_up(environ, place)
     _doubt_the_clock(place, asked, now_us)
     asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
     if dry_run or asks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from runguard import clock
-from runguard.cli.asking import bring_up, find, nothing_recorded, open_records
+from runguard.cli.asking import find, nothing_recorded, open_records
 from runguard.cli.fast import say
 from runguard.cli.options import Command, Number, store_option
 from runguard.cli.output import page
@@ -60,7 +60,6 @@ def redact(
         _refuse_to_spell(case, reason, authority)
     now_us = clock.look().wall_us
     place = find(environ, store)
-    bring_up(environ, place)
     if dry_run:
         records = open_records(place)
         if records is None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import click
 
 from runguard import clock, config
-from runguard.cli.asking import Place, bring_up, find, nothing_recorded
+from runguard.cli.asking import Place, find, nothing_recorded
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page, steps
@@ -63,7 +63,6 @@ def verify(
     settings, _ = config.effective({}, environ, place.loaded, "")
     kept = tuple(_anchor(text) for text in anchors)
     trusted = Trusted(_witness(place), kept, _public_key(public_key, settings, environ))
-    bring_up(environ, place)
     try:
         records = open_reader(place.kept.store)
     except NothingRecordedError:

@@ -111,6 +111,16 @@ def migrations(version: int) -> list[str]:
     return scripts
 
 
+def make_empty(connection: _sqlite3.Connection, version: int) -> None:
+    """Make the tables of the migrations after `version` for this connection alone. Raises sqlite3.Error or OSError."""
+    import re  # no start comes here
+
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for script in migrations(version):
+        for table in re.findall(r"^CREATE (TABLE .*?;)$", script, re.MULTILINE | re.DOTALL):
+            connection.execute(f"CREATE TEMP {table}")
+
+
 def _migrate(connection: _sqlite3.Connection, path: str, version: int) -> None:
     """Apply the migrations after `version`, all in one transaction. The caller holds the write lock."""
     begin = "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"

@@ -161,12 +161,7 @@ class Reader:
 
     def forgotten_us(self) -> int | None:
         """Return up to which due windows are not expected any more, because what answered them was pruned, or None."""
-        try:
-            return self._first("forgotten")
-        except StoreError as error:
-            if "no such table" in error.why:  # no version that prunes has written to it yet
-                return None
-            raise
+        return self._first("forgotten")
 
     def retired(self, job: str) -> bool:
         """Tell whether nothing is expected of the job any more: its latest revision retired it."""

@@ -99,6 +99,8 @@ def open_reader(path: str, *, witness_directory: str | None = None, wait_s: floa
         version = identify(connection, path)
     if version == 0:
         raise NothingRecordedError(path, "nothing has been recorded in it yet")
+    if version < SCHEMA:
+        _as_if_up_to_date(connection, path, version)
     store = ReadOnlyStore(path, connection, lambda: _roll_back(path, wait_s))
     if damage and not isinstance(damage, PermissionError):  # an auditor may not see the witness
         store.remark_witness(witness, damage)
@@ -157,6 +159,16 @@ def _absent(path: str, witness: Witness | None) -> StoreError:
     except (ImportError, OSError) as error:  # no descriptor is left
         return failed(path, error)
     return creation.absent(path, witness)
+
+
+def _as_if_up_to_date(connection: _sqlite3.Connection, path: str, version: int) -> None:
+    """Give a reader the tables, empty, that the version which has written last did not know. Raises StoreError."""
+    try:
+        from runguard.store import creation
+
+        creation.make_empty(connection, version)
+    except (ImportError, *FAULTS, OSError) as error:
+        raise failed(path, error) from error
 
 
 def _roll_back(path: str, wait_s: float) -> None:
