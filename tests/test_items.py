@@ -145,6 +145,38 @@ def test_a_result_that_is_too_long_leaves_out_its_largest_fields_by_name(file: P
     assert (said["result"], said["reason"], said["omitted"]) == ("done", "kept", ["after"])
 
 
+DEEP: Any = 1
+for _ in range(101):
+    DEEP = [DEEP]
+UNFIT: list[Any] = [{1: "a", "1": "b"}, DEEP, {(1, 2): 3}, 10**5000]
+
+
+@pytest.mark.parametrize("value", UNFIT, ids=["a key twice", "deep", "a tuple as key", "endless number"])
+def test_what_would_be_no_entry_is_refused_before_anything_is_touched(file: Path, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError)), items.case("HB-1", action="reminder", inputs=value):
+        pytest.fail("it was touched")
+    assert file.read_bytes() == b""
+
+
+@pytest.mark.parametrize("value", UNFIT, ids=["a key twice", "deep", "a tuple as key", "endless number"])
+def test_what_no_result_can_hold_is_left_out_by_name(file: Path, value: Any) -> None:
+    with items.case("HB-1", action="reminder") as case:
+        case.done(after=value, reason="kept")
+    said = written(file)[1]
+    assert (said["result"], said["reason"], said["omitted"]) == ("done", "kept", ["after"])
+
+
+def test_a_key_of_a_note_is_one(file: Path) -> None:
+    with pytest.raises(ValueError, match="key is 5"):
+        items.note("HB-1", "called", key=5)
+    assert file.read_bytes() == b""
+
+
+def test_nobody_expects_more_cases_than_an_entry_can_say(file: Path) -> None:
+    with pytest.raises(ValueError, match="is not a number of cases"):
+        items.expected(10**9 + 1)
+
+
 def test_an_id_with_a_newline_is_one_line(file: Path) -> None:
     with items.case("HB\n1042", action="reminder"):
         pass

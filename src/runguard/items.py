@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MOST_LINE_BYTES = 64 << 10
 MOST_CHARACTERS = 200
+MOST_LEVELS = 100
+MOST_EXPECTED = 10**9
 MOST_FILE_BYTES = 1 << 30
 
 
@@ -115,12 +117,14 @@ def note(case: str, action: str, **fields: Any) -> None:
     """Write a note about a case that is not in hand. Raises ValueError and NotRecorded."""
     check("case", case)
     check("action", action)
+    if "key" in fields:
+        check("key", fields["key"])
     _append(_joined({"case": case, "phase": "note", "action": action, "at": now()}, fields))
 
 
 def expected(cases: int) -> None:
     """Say, before anything else, how many cases there are. Raises NotRecorded where something was written before."""
-    if type(cases) is not int or cases < 0:
+    if type(cases) is not int or not 0 <= cases <= MOST_EXPECTED:
         raise ValueError(f"{cases!r} is not a number of cases")
     _append({"expected": cases}, first=True)
 
@@ -222,31 +226,77 @@ def _joined(head: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _append(fields: dict[str, Any], *, whole: bool = True, first: bool = False) -> None:
-    """Write one entry. Of a result that is too long (not `whole`) the largest fields are left out, by name."""
+    """Write one entry. Of a result (not `whole`) fields that no entry can hold, and the largest of one that is too
+    long, are left out, by name: what was done is on record.
+    """
     if not recording():
         return
-    line = _spelled(fields)
     omitted: list[str] = []
+    try:
+        line = _spelled(fields)
+    except (ValueError, TypeError, RecursionError):
+        if whole:
+            raise
+        omitted = [name for name in _further(fields) if not _fits({name: fields[name]})]
+        fields = {name: value for name, value in fields.items() if name not in omitted}
+        line = _spelled({**fields, "omitted": omitted})
     while len(line) > MOST_LINE_BYTES:
-        more = [name for name in fields if name not in ("case", "phase", "key", "action", "at", "result", "omitted")]
+        more = _further(fields)
         if whole or not more:
             raise ValueError(f"a case entry of {len(line)} bytes is too long: at most {MOST_LINE_BYTES}")
         largest = max(more, key=lambda name: len(_spelled({name: fields[name]})))
         omitted.append(largest)
-        fields = {name: value for name, value in fields.items() if name not in (largest, "omitted")}
+        fields = {name: value for name, value in fields.items() if name != largest}
         line = _spelled({**fields, "omitted": omitted})
     write(line, first=first)
 
 
+def _further(fields: Mapping[str, Any]) -> list[str]:
+    return [name for name in fields if name not in ("case", "phase", "key", "action", "at", "result")]
+
+
+def _fits(fields: Mapping[str, Any]) -> bool:
+    try:
+        _spelled(fields)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
 def _spelled(fields: Mapping[str, Any]) -> bytes:
-    """Return one line of ASCII JSON: dates, decimals and the like as their text, never NaN."""
+    """Return one line of ASCII JSON: dates, decimals and the like as their text, never NaN.
+
+    Raises ValueError, TypeError or RecursionError for what would be no entry.
+    """
     import json
 
     try:
         text = json.dumps(fields, separators=(",", ":"), default=str, allow_nan=False)
     except ValueError:
         text = json.dumps(_finite(fields), separators=(",", ":"), default=str, allow_nan=False)
+    levels = text.count("{") + text.count("[")  # at most
+    if levels > 1:  # keys of dicts inside may come to the same text: 1 and "1"
+        value = json.loads(text, object_pairs_hook=_once)
+        if levels > MOST_LEVELS:
+            _refuse_deep(value)
     return text.encode("ascii")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(f"a key stands in one object twice: {[key for key, _ in pairs]}")
+    return found
+
+
+def _refuse_deep(value: Any) -> None:
+    inner, levels = [value], 0
+    while inner:
+        levels += 1
+        if levels > MOST_LEVELS:
+            raise ValueError(f"a case entry is nested deeper than {MOST_LEVELS} levels")
+        parts = [part for outer in inner for part in (outer.values() if isinstance(outer, dict) else outer)]
+        inner = [part for part in parts if isinstance(part, (dict, list))]
 
 
 def _finite(value: Any) -> Any:
