@@ -75,8 +75,8 @@ def _register(store: Store) -> None:
         tx.append("job.changed", _BEGAN_US - SECOND_US, fields)
 
 
-def _run(store: Store, day: int, run_id: str, list_sha256: str | None) -> int:
-    """Record the run of a day, whose entries have that list; return the entry of its start."""
+def _run(store: Store, day: int, run_id: str, list_sha256: str | None, size_bytes: int) -> int:
+    """Record the run of a day, whose entries have that list and size; return the entry of its start."""
     due_us = _BEGAN_US + day * DAY_S * SECOND_US
     minute = rfc3339(due_us)[:16]
     window = {
@@ -92,7 +92,7 @@ def _run(store: Store, day: int, run_id: str, list_sha256: str | None) -> int:
         "masked": False, "shell": False, "cwd": "/", "path": "/usr/bin:/bin", "program": code, "inputs": [],
         "commit": "c" * 40, "python": "3.11.2", "remarks": [],
     }  # fmt: skip
-    items = {**dict.fromkeys(Tally._fields, 0), "entries": CASES, "cases": CASES, "done": CASES, "bytes": 1,
+    items = {**dict.fromkeys(Tally._fields, 0), "entries": CASES, "cases": CASES, "done": CASES, "bytes": size_bytes,
              "expected": None, "list_sha256": list_sha256, "rejected_sha256": None}  # fmt: skip
     stream = {"bytes": 0, "sha256": "0" * 64, "omitted_bytes": 0}
     finish = {
@@ -131,7 +131,8 @@ def _fill(path: Path, *, ordered: bool) -> list[tuple[int, str]]:
             rows = list(_rows(run_id, chance, ordered=ordered))
             run_list = lists.RunList()
             pieces = run_list.extend(row[-1] for row in rows)
-            start_seq = _run(store, day, run_id, run_list.sha256())
+            size_bytes = rows[-1][2] + len(lists.item_of(rows[-1][-1])) + 1
+            start_seq = _run(store, day, run_id, run_list.sha256(), size_bytes)
             database.execute("BEGIN")
             database.executemany(
                 "INSERT INTO item (id, case_id, said, file_offset, received_us, line) VALUES (?, ?, ?, ?, ?, ?)",
@@ -140,7 +141,7 @@ def _fill(path: Path, *, ordered: bool) -> list[tuple[int, str]]:
             database.executemany(
                 "INSERT INTO item_list VALUES (?, ?)", ((lists.number(start_seq, seq), each) for seq, each in pieces)
             )
-            totals = (start_seq, 1, 0, len(rows), CASES, CASES, 0, 0, 0, 0, 0, None, 0, len(rows), 1)
+            totals = (start_seq, size_bytes, 0, len(rows), CASES, CASES, 0, 0, 0, 0, 0, None, 0, len(rows), 1)
             database.execute(f"INSERT INTO item_run VALUES ({', '.join('?' * len(totals))})", totals)
             database.execute("COMMIT")
             runs.append((start_seq, run_id))
@@ -149,10 +150,12 @@ def _fill(path: Path, *, ordered: bool) -> list[tuple[int, str]]:
 
 
 def _rows(run_id: str, chance: random.Random, *, ordered: bool) -> Iterator[tuple[Any, ...]]:
+    offset = 0
     for n in range(CASES):
         case = _case(n, chance, ordered=ordered)
-        line = lists.record_line(run_id, n + 1, os.urandom(16).hex(), _line(n, case, "result"))
-        yield case, "done", n * 200, _BEGAN_US + n, line
+        said = _line(n, case, "result")
+        yield case, "done", offset, _BEGAN_US + n, lists.record_line(run_id, n + 1, os.urandom(16).hex(), said)
+        offset += len(said) + 1
 
 
 def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, float]:
@@ -174,7 +177,7 @@ def _take_in(store: Store, directory: Path, *, ordered: bool) -> tuple[float, fl
     entries, took_s = 0, 0.0
     for _ in range(FRESH_RUNS):
         run_id = str(uuid.uuid4())
-        _run(store, DAYS, run_id, None)
+        _run(store, DAYS, run_id, None, 0)
         path = directory / run_id
         path.touch(0o600)
         with open(path, "wb") as file:
