@@ -176,12 +176,12 @@ def test_a_blocked_write_of_ours_does_not_delay_a_signal(guard: Drive, ready: Re
 
 
 def test_a_slow_reader_gets_every_byte(guard: Drive) -> None:
-    started = guard("sh", "-c", "seq 60000", options=SLOW, stderr=subprocess.DEVNULL)
+    started = guard("sh", "-c", "seq 60000", options={"stall_s": 2.0}, stderr=subprocess.DEVNULL)
     got = b""
     while chunk := os.read(started.process.stdout.fileno(), 4096):
         got += chunk
         if len(got) < 100_000:
-            time.sleep(0.05)  # altogether longer than the guard's patience with a reader who takes nothing
+            time.sleep(0.1)  # altogether longer than the guard's patience with a reader who takes nothing
     assert len(got) == 348_894
     assert started.finish().report["remarks"] == []
 
