@@ -12,6 +12,8 @@ import pytest
 
 import oldruns
 from oldruns import both, can_trace, checkpoint, entry, record, rows
+from runguard.evidence import verify
+from runguard.store.sqlite import open_reader
 from shell import Shell
 
 EDIT = "UPDATE ledger SET line = CAST(replace(CAST(line AS TEXT), 'ann', 'eve') AS BLOB) WHERE seq = "
@@ -51,6 +53,21 @@ def kinds(shell: Shell, upto: int) -> list[str]:
 def integrity(shell: Shell) -> dict[str, Any]:
     told: dict[str, Any] = shell.json("verify", "--full")[0]
     return told
+
+
+def test_who_verifies_meanwhile_finds_nothing(letters: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "PAGE", 2)
+    looked_at: list[int] = []
+
+    def prune_in_between(count: int) -> None:
+        looked_at.append(count)
+        if len(looked_at) == 1:
+            prune(letters)
+
+    with open_reader(str(oldruns.path(letters))) as reader:
+        report = verify.integrity(reader, verify.Since(), verify.Trusted(), {}, prune_in_between)
+    assert report.findings == ()
+    assert "pruned by entry" in report.removed[0].text
 
 
 def test_case_text_goes_and_then_entries_but_never_checkpoints(letters: Shell) -> None:

@@ -108,6 +108,8 @@ def integrity(
     found += removals.what_stayed()
     found += _listed(store, gone, known)
     signed = _signatures(store, since.seq, trusted, environ, found)
+    if found and forgotten.pruned(store) != gone:  # somebody has pruned meanwhile
+        return integrity(store, since, trusted, environ, advance, most)
     found = [each for each in found if not known.names(each.what, each.seq)]
     found += _kept_elsewhere(store, trusted, gone, known)
     told = (begin.seq, chain.seq, chain.hash, chain.entries, chain.checkpoints, signed, looked_at, tuple(found))
