@@ -130,3 +130,19 @@ def test_a_run_all_of_whose_lines_were_rejected_is_in_order(shell: Shell) -> Non
     assert found(shell) == []
     touch(shell, "UPDATE item_rejected SET sha256 = replace(hex(zeroblob(32)), '0', 'f')")
     assert "its rejected lines are not those that entry 3 names" in found(shell)
+
+
+def test_a_thousand_rejected_lines_and_more_are_in_order(shell: Shell) -> None:
+    shell("run", "-j", "letters", "--", "sh", "-c", "yes nonsense | head -n 2500 >> $RUNGUARD_ITEMS")
+    assert found(shell) == []
+    touch(shell, "UPDATE item_rejected SET head = x'' WHERE lines > 1")
+    assert "what is kept of the rejected line at 9000 was changed" in found(shell)
+
+
+def test_what_is_uncertain_of_many_cases_is_derived_again(shell: Shell) -> None:
+    job = """seq 1200 | sed 's/.*/{"case":"HB-&","phase":"intent","action":"letter"}/' >> $RUNGUARD_ITEMS"""
+    shell("run", "-j", "letters", "-c", job)
+    assert found(shell) == []
+    touch(shell, "UPDATE item_open SET key = 'x' WHERE case_id IN ('HB-3', 'HB-1200')")
+    what = "what is uncertain of case {} is not what its entries say"
+    assert found(shell) == [what.format("'HB-1200'"), what.format("'HB-3'")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +15,7 @@ from runguard.store.items import Open, Progress, Reject
 
 _COUNTS = ("entries", "cases", "done", "no_action", "failed", "skipped", "unannounced", "rejected", "expected",
            "beyond_bytes")  # fmt: skip
+_MANY = 1_000  # cases of a run that are asked for one by one
 _REMOVALS = (b'"kind":"redact"', b'"kind":"prune"')
 
 
@@ -70,8 +71,8 @@ def _has_its_head(store: ReadOnlyStore, piece: Reject) -> bool:
     """Tell whether the beginning that is kept can be that of the piece, or was lawfully removed."""
     if piece.size_bytes == len(piece.head):
         return sha256(piece.head).hexdigest() == piece.sha256
-    if len(piece.head) == HEAD_BYTES:
-        return piece.size_bytes > HEAD_BYTES
+    if len(piece.head) == HEAD_BYTES or (piece.head and piece.lines > 1):  # of many lines, that of the first
+        return piece.size_bytes > len(piece.head)
     seq = piece.why.rpartition(" ")[2]
     removing = store.unjudged("line_at", seq=int(seq)) if seq.isascii() and seq.isdigit() else []
     return not piece.head and any(kind in line[:200] for (line,) in removing for kind in _REMOVALS)
@@ -84,18 +85,30 @@ def _open(store: ReadOnlyStore, start_seq: int, seq: int, told: Mapping[str, Any
         by_case.setdefault(each.case, []).append(each)
     if len(by_case) != told.get("uncertain"):
         yield f"{len(by_case)} of its cases are uncertain, and entry {seq} counts {told.get('uncertain')}"
-    after, beyond = lists.bounds(start_seq)
+    derived: dict[str, dict[str, int]] = {case: {} for case in by_case}
+    for case, number, said, line in _said(store, start_seq, by_case):
+        try:
+            key = json.loads(lists.item_of(line)).get("key") or ""
+        except (ValueError, AttributeError, TypeError):
+            continue  # it was changed, and that is told
+        if said == "intent":
+            derived[case][key] = number
+        elif said != "note":
+            derived[case].pop(key, None)
     for case, waiting in by_case.items():
-        found: dict[str, int] = {}
-        asked = {"start_seq": start_seq, "after": after, "beyond": beyond}
-        for number, said, line in store.unjudged("items_of_case_in_run", case_id=case, **asked):
-            try:
-                key = json.loads(lists.item_of(line)).get("key") or ""
-            except (ValueError, AttributeError, TypeError):
-                continue  # it was changed, and that is told
-            if said == "intent":
-                found[key] = number
-            elif said != "note":
-                found.pop(key, None)
-        if found != {each.key: each.id for each in waiting}:
+        if derived[case] != {each.key: each.id for each in waiting}:
             yield f"what is uncertain of case {case!r} is not what its entries say"
+
+
+def _said(store: ReadOnlyStore, start_seq: int, cases: Collection[str]) -> Iterator[tuple[str, int, str, bytes]]:
+    """Yield what a run said of these cases, in order for each: asking for each, or reading all where they are many."""
+    after, beyond = lists.bounds(start_seq)
+    if len(cases) > _MANY:
+        for record in items.records(store, after, beyond):
+            if record.case in cases:
+                yield record.case, record.id, record.said, record.line
+        return
+    asked = {"start_seq": start_seq, "after": after, "beyond": beyond}
+    for case in cases:
+        for row in store.unjudged("items_of_case_in_run", case_id=case, **asked):
+            yield case, *row
