@@ -114,6 +114,19 @@ def test_an_older_copy_in_its_place_is_found(written: Shell) -> None:
     assert found[0].startswith("the ledger ends at 9, and the witness knows entry 12: its tail was cut off")
 
 
+def test_a_witness_that_was_damaged_or_has_gone_is_told(written: Shell) -> None:
+    [witness] = (written.state / "witness").iterdir()
+    witness.write_text("nothing\n")
+    status, _, found = verified(written)
+    assert (status, found) == (1, [f"witness {witness}: it is damaged; the ledger is not held against it"])
+    database = written.state / "db" / "runguard.sqlite"
+    database.rename(f"{database}.away")
+    assert written("verify").returncode == 74
+    database.with_name(f"{database.name}.away").rename(database)
+    witness.unlink()
+    assert "entries 1 to 9, 0 checkpoints, no witness" in " ".join(written("verify", "--full").stdout.split())
+
+
 def test_a_chain_that_was_written_anew_differs_from_an_anchor_that_somebody_kept(written: Shell) -> None:
     anchor = f"3:{hashlib.sha256(line_at(written, 3)).hexdigest()}"
     assert verified(written, "--anchor", anchor)[0] == 0

@@ -13,7 +13,7 @@ from runguard.cli.asking import Place, find, nothing_recorded
 from runguard.cli.fast import say
 from runguard.cli.options import Command, query_options
 from runguard.cli.output import Column, Row, emit, page, steps
-from runguard.errors import NothingRecordedError, RunguardError, UsageError
+from runguard.errors import NothingRecordedError, RunguardError, UsageError, reason
 from runguard.evidence import signing
 from runguard.evidence import verify as verification
 from runguard.evidence.chain import Finding
@@ -62,11 +62,12 @@ def verify(
     place = find(environ, store)
     settings, _ = config.effective({}, environ, place.loaded, "")
     kept = tuple(_anchor(text) for text in anchors)
-    trusted = Trusted(_witness(place), kept, _public_key(public_key, settings, environ))
+    witness, damaged = _witness(place)
+    trusted = Trusted(witness, kept, _public_key(public_key, settings, environ))
     try:
         records = open_reader(place.kept.store)
     except NothingRecordedError:
-        if trusted.witness is None and not kept:
+        if witness is None and not damaged and not kept:
             say(nothing_recorded(place))
             return 0
         open_reader(place.kept.store, witness_directory=place.kept.witness)  # says what the witness knows
@@ -78,11 +79,10 @@ def verify(
         with steps("entries", (head.seq if head else 0) - since.seq) as advance, ThreadPoolExecutor(1) as beside:
             file = beside.submit(verification.file_flaws, place.kept.store) if full else None
             report = verification.integrity(records, since, trusted, environ, advance)
-        if file is not None:
-            report = report._replace(findings=(*report.findings, *file.result()))
+        report = report._replace(findings=(*report.findings, *damaged, *(file.result() if file else ())))
         graces_us = {job: _grace_us(environ, place, job) for job in records.jobs()}
         windows = tuple(verification.unanswered(records, graces_us, now_us))
-    emit(form or "table", _rows(report, windows), COLUMNS, FIELDS)
+    emit(form or "table", _rows(report, windows, alone=witness is None), COLUMNS, FIELDS)
     if form in (None, "table"):
         texts = [each.text for each in (*report.findings, *windows)]
         page(f"  {line(text)}" for text in (*texts, *(each.text for each in report.removed), *report.breaks))
@@ -100,16 +100,16 @@ def _anchor(text: str) -> Seen:
     return Seen(int(seq), digest)
 
 
-def _witness(place: Place) -> Seen | None:
-    """Return what the witness has seen; an auditor may not be let see it."""
+def _witness(place: Place) -> tuple[Seen | None, list[Finding]]:
+    """Return what the witness has seen, and what is wrong with it; an auditor may not be let see it."""
     witness = Witness(place.kept.witness, os.path.realpath(place.kept.store))
     try:
-        return witness.read()
+        return witness.read(), []
     except PermissionError:
-        return None
+        return None, []
     except (OSError, ValueError) as error:
-        say(f"witness {witness.path}: {error}; the ledger is not held against it")
-        return None
+        text = f"witness {witness.path}: {reason(error)}; the ledger is not held against it"
+        return None, [Finding("witness", None, text)]
 
 
 def _public_key(path: str | None, settings: Settings, environ: dict[str, str]) -> str | None:
@@ -139,13 +139,13 @@ def _grace_us(environ: dict[str, str], place: Place, job: str) -> int:
     return round(settings.grace_s * SECOND_US)
 
 
-def _rows(report: Report, windows: tuple[Finding, ...]) -> Iterator[Row]:
-    """Yield the two verdicts, each followed by what was found."""
+def _rows(report: Report, windows: tuple[Finding, ...], *, alone: bool) -> Iterator[Row]:
+    """Yield the two verdicts, each followed by what was found; `alone`: without a witness of where the ledger ends."""
     since = f"entries {report.since_seq + 1} to {report.upto_seq}" if report.entries else "no entry is new"
     signed = f", {report.signed} of them signed" if report.checkpoints else ""
     cases = f", {report.records} case entries" if report.records else ""
     checkpoints = "1 checkpoint" if report.checkpoints == 1 else f"{report.checkpoints} checkpoints"
-    seen = f"{since}, {checkpoints}{signed}{cases}"
+    seen = f"{since}, {checkpoints}{signed}{cases}{', no witness' if alone else ''}"
     facts = {
         "since_seq": report.since_seq + 1, "upto_seq": report.upto_seq, "upto_sha256": report.upto_hash,
         "entries": report.entries, "checkpoints": report.checkpoints, "signed": report.signed,
