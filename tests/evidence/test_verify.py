@@ -228,6 +228,14 @@ def test_people_read_two_lines_and_what_was_found(written: Shell) -> None:
     assert lines[3] == "  entry 4 is missing: deleted after they were written"
 
 
+def test_people_are_spared_the_thousandth_finding(written: Shell) -> None:
+    rows = ", ".join(f"('{n}', 0, 1)" for n in range(70))
+    spoil(written, f"INSERT INTO job VALUES {rows}")
+    lines = written("verify").stdout.splitlines()
+    assert lines[1].startswith("integrity     70 found")
+    assert (len(lines), lines[-1]) == (54, "  and 20 more: --json names them all")
+
+
 @pytest.mark.parametrize("anchor", ["", "3", "3:abc", "x:" + "0" * 64, "0:" + "0" * 64, "3:" + "Z" * 64])
 def test_an_anchor_that_is_none_is_a_usage_error(written: Shell, anchor: str) -> None:
     done = written("verify", "--anchor", anchor)

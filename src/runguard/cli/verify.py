@@ -40,6 +40,7 @@ STATUSES = (
     ("78", "a mistake in the configuration, with its file and line"),
 )
 COLUMNS = (Column("VERDICT"), Column("FOUND"), Column("WHAT", wrap=True))
+_MOST_SHOWN = 50  # findings, to people
 FIELDS = ("verdict", "ok", "since_seq", "upto_seq", "entries", "checkpoints", "signed", "records", "findings",
           "removed", "breaks")  # fmt: skip
 
@@ -85,6 +86,8 @@ def verify(
     emit(form or "table", _rows(report, windows, alone=witness is None), COLUMNS, FIELDS)
     if form in (None, "table"):
         texts = [each.text for each in (*report.findings, *windows)]
+        if len(texts) > _MOST_SHOWN:
+            texts[_MOST_SHOWN:] = [f"and {len(texts) - _MOST_SHOWN:,} more: --json names them all"]
         page(f"  {line(text)}" for text in (*texts, *(each.text for each in report.removed), *report.breaks))
     _note(environ, place, settings, report, now_us)
     return 1 if report.findings or windows else 0
